@@ -136,7 +136,9 @@ class RunDocument(Strict):
     @model_validator(mode="after")
     def _trainable(self) -> RunDocument:
         if self.mode == "train" and self.algorithm.group_size < 2:
-            raise ValueError("algorithm.group_size must be at least 2 to train: rewards are compared in groups")
+            raise ValueError(
+                "algorithm.group_size must be at least 2 to train: rewards are compared in groups"
+            )
         if self.mode == "train" and self.budget.steps < 1:
             raise ValueError("budget.steps must be at least 1 to train")
         return self

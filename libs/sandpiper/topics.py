@@ -57,9 +57,7 @@ SANDBOX_RESULTS = Topic("sandbox.results", SandboxResult, ("sandbox-executor",),
 SANDBOX_RESULTS_GRADER = Topic(
     "sandbox.results.reward-grader", SandboxResult, ("sandbox-executor",), "reply key", 8, DAY_MS
 )
-GRADING_REQUESTS = Topic(
-    "grading.requests", GradeEpisode, ("rollout-orchestrator",), "episode", 8, DAY_MS
-)
+GRADING_REQUESTS = Topic("grading.requests", GradeEpisode, ("rollout-orchestrator",), "episode", 8, DAY_MS)
 GRADING_RESULTS = Topic("grading.results", EpisodeGraded, ("reward-grader",), "episode", 8, DAY_MS)
 TRAJECTORIES = Topic("trajectories", TrajectoryGroup, ("rollout-orchestrator",), "run", 4, 7 * DAY_MS)
 TRAINING_STEPS = Topic("training.steps", TrainingStep, ("learner",), "run", 4, 7 * DAY_MS)
@@ -69,9 +67,7 @@ POLICY_PUBLISHED = Topic(
 EXECUTOR_HEARTBEATS = Topic(
     "executor.heartbeats", ExecutorHeartbeat, ("sandbox-executor",), "executor", 1, HOUR_MS
 )
-EPISODE_EVENTS = Topic(
-    "episode.events", EpisodeEvent, ("rollout-orchestrator",), "episode", 8, 7 * DAY_MS
-)
+EPISODE_EVENTS = Topic("episode.events", EpisodeEvent, ("rollout-orchestrator",), "episode", 8, 7 * DAY_MS)
 
 TOPICS: dict[str, Topic] = {
     topic.name: topic

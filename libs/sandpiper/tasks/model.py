@@ -34,7 +34,7 @@ Files = dict[WorkspacePath, str]
 class Strict(BaseModel):
     """Base of every model that a user writes: an unknown field is an error, not a guess."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class TaskLimits(Strict):
@@ -110,7 +110,9 @@ class Task(Strict):
     reference: Files = Field(min_length=1)
     """Files of a solution that passes; never shown to the policy."""
     reply_prefix: str = Field("", max_length=256)
-    """Text that opens every reply of the policy (for example "```python\\n"); part of the prompt, never trained."""
+    """Text that opens every reply of the policy, for example "```python\\n".
+
+    It is part of the prompt: masked in training."""
     stop: tuple[str, ...] = ()
     """Strings that end a generation, besides the end-of-turn token."""
     limits: TaskLimits = TaskLimits()

@@ -1,0 +1,23 @@
+"""What can go wrong between a service and the object store."""
+
+from __future__ import annotations
+
+
+class StoreError(Exception):
+    """Any failure of the object store boundary."""
+
+
+class StoreUnavailable(StoreError):  # noqa: N818
+    """The store did not answer within the deadline, or kept failing. Worth a later retry."""
+
+
+class StoreRefused(StoreError):  # noqa: N818
+    """The store answered and said no (credentials, bucket name, malformed request). A retry will not help."""
+
+
+class MissingObject(StoreError):  # noqa: N818
+    """The object that was asked for is not there."""
+
+
+class CorruptObject(StoreError):  # noqa: N818
+    """The bytes that came back are not those whose digest was promised."""

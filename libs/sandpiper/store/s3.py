@@ -1,0 +1,188 @@
+"""Blocking S3 calls with one meaning per failure. Runs in worker threads; `objects.py` is the async face.
+
+Invariants:
+* one HTTP attempt per call: retries belong to the caller, who knows the deadline;
+* a network or server failure is `StoreUnavailable`, an absent object `MissingObject`, anything else the store
+  says is `StoreRefused`; local file errors pass through as `OSError`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import urllib3
+from minio import Minio
+from minio.error import InvalidResponseError, S3Error, ServerError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from sandpiper.store.errors import CorruptObject, MissingObject, StoreError, StoreRefused, StoreUnavailable
+
+CHUNK = 1 << 20
+_ABSENT = {"NoSuchKey", "NoSuchObject", "ResourceNotFound"}
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+_TRANSIENT = {"SlowDown", "SlowDownRead", "SlowDownWrite", "InternalError", "RequestTimeout", "NoSuchBucket"}
+
+
+class ObjectSettings(BaseModel):
+    """Where objects lie and how long to wait for them. Environment: `SANDPIPER_OBJECTS__<FIELD>`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    endpoint: str = "127.0.0.1:9000"
+    """`host:port`, without scheme."""
+    access_key: str = ""
+    secret_key: SecretStr = SecretStr("")
+    bucket: str = Field("sandpiper", pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")
+    secure: bool = False
+    """HTTPS."""
+    region: str = "us-east-1"
+    """Set, so that no call has to look it up."""
+    connections: int = Field(16, ge=1, le=256)
+    """Requests in flight at once; also the number of threads."""
+    connect_timeout_s: float = Field(3.0, gt=0)
+    read_timeout_s: float = Field(20.0, gt=0)
+    """Longest silence of the store within one request."""
+    deadline_s: float = Field(30.0, gt=0)
+    """Bound of one operation with all its retries; large transfers get `bytes / min_bytes_per_s` on top."""
+    start_deadline_s: float = Field(60.0, gt=0)
+    """How long `start()` waits for the store to come up."""
+    min_bytes_per_s: float = Field(4e6, gt=0)
+
+
+def _named(code: str, status: int, what: str) -> StoreError:
+    """The error of ours for an S3 error code and HTTP status."""
+    if code in _ABSENT:
+        return MissingObject(what)
+    if code in _TRANSIENT or status >= 500 or status in {0, 408, 429}:
+        return StoreUnavailable(what)
+    return StoreRefused(what)
+
+
+@contextmanager
+def _failures_named() -> Iterator[None]:
+    try:
+        yield
+    except S3Error as error:
+        status = error.response.status if error.response is not None else 0
+        what = f"{error.code}: {error.message} ({error.object_name or error.bucket_name or ''})"
+        raise _named(error.code or "", status, what) from error
+    except InvalidResponseError as error:
+        # rclone labels its errors text/xml, which the client does not parse.
+        status, body = error._code, error._body or ""
+        found = _CODE.search(body)
+        raise _named(found[1] if found else "", status, f"HTTP {status}: {body[:500]}") from error
+    except (ServerError, urllib3.exceptions.HTTPError) as error:
+        raise StoreUnavailable(f"{type(error).__name__}: {error}") from error
+
+
+def sha256_file(path: Path) -> str:
+    """Lower-case hex digest of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class S3:
+    """A bucket. Thread-safe; every method blocks for at most the timeouts of the settings per request."""
+
+    def __init__(self, settings: ObjectSettings) -> None:
+        self._bucket = settings.bucket
+        self._pool = urllib3.PoolManager(
+            timeout=urllib3.Timeout(connect=settings.connect_timeout_s, read=settings.read_timeout_s),
+            maxsize=settings.connections,
+            retries=urllib3.Retry(total=0),
+        )
+        self._client: Any = Minio(
+            settings.endpoint,
+            access_key=settings.access_key or None,
+            secret_key=settings.secret_key.get_secret_value() or None,
+            secure=settings.secure,
+            region=settings.region,
+            http_client=self._pool,
+        )
+
+    def ensure_bucket(self) -> None:
+        """Create the bucket unless it is there (another service may win the race)."""
+        with _failures_named():
+            if self._client.bucket_exists(self._bucket):
+                return
+            try:
+                self._client.make_bucket(self._bucket)
+            except S3Error as error:
+                if error.code not in {"BucketAlreadyOwnedByYou", "BucketAlreadyExists"}:
+                    raise
+
+    def size(self, key: str) -> int | None:
+        """Bytes of the object, None when absent."""
+        try:
+            with _failures_named():
+                return int(self._client.stat_object(self._bucket, key).size)
+        except MissingObject:
+            return None
+
+    def put(self, key: str, data: bytes) -> None:
+        with _failures_named():
+            self._client.put_object(self._bucket, key, io.BytesIO(data), len(data))
+
+    def put_file(self, key: str, path: Path) -> None:
+        with path.open("rb") as file, _failures_named():
+            self._client.put_object(self._bucket, key, file, os.fstat(file.fileno()).st_size)
+
+    def read(self, key: str) -> bytes:
+        parts: list[bytes] = []
+        self._stream(key, parts.append)
+        return b"".join(parts)
+
+    def read_to_file(self, key: str, path: Path, sha256: str) -> None:
+        """Download beside `path`, verify (unless `sha256` is empty), then rename: never half a file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        digest = hashlib.sha256()
+        try:
+            with os.fdopen(handle, "wb") as file:
+                self._stream(key, file.write, digest.update)
+            if sha256 and digest.hexdigest() != sha256:
+                raise CorruptObject(f"{key}: expected sha256 {sha256}, got {digest.hexdigest()}")
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def _stream(self, key: str, *sinks: Callable[[bytes], object]) -> None:
+        with _failures_named():
+            response = self._client.get_object(self._bucket, key)
+            try:
+                expected = response.headers.get("Content-Length")
+                received = 0
+                for part in response.stream(CHUNK):
+                    received += len(part)
+                    for sink in sinks:
+                        sink(part)
+            finally:
+                response.close()
+                response.release_conn()
+        if expected is not None and received != int(expected):
+            raise StoreUnavailable(f"{key}: connection ended after {received} of {expected} bytes")
+
+    def list(self, prefix: str) -> list[str]:
+        with _failures_named():
+            found = self._client.list_objects(self._bucket, prefix=prefix, recursive=True)
+            return sorted(item.object_name for item in found if not item.is_dir)
+
+    def delete(self, key: str) -> None:
+        """Remove the object; absent is fine."""
+        try:
+            with _failures_named():
+                self._client.remove_object(self._bucket, key)
+        except MissingObject:
+            return
+
+    def close(self) -> None:
+        self._pool.clear()

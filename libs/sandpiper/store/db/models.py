@@ -6,7 +6,7 @@ Large values are `sandpiper.v1.Blob`s kept as JSON `{"uri", "sha256", "bytes"}`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy import (
     BigInteger,
@@ -28,15 +28,15 @@ Json = dict[str, Any]
 class Base(DeclarativeBase):
     """Maps Python types to the column types used throughout."""
 
-    type_annotation_map = {
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
         str: Text,
         float: Float(53),
         int: BigInteger,
         bool: Boolean,
         bytes: LargeBinary,
-        Json: JSONB,
-        list[str]: JSONB,
-        list[Json]: JSONB,
+        Json: JSONB(none_as_null=True),
+        list[str]: JSONB(none_as_null=True),
+        list[Json]: JSONB(none_as_null=True),
     }
 
 

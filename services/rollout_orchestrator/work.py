@@ -1,0 +1,49 @@
+"""One transaction: the session, the clock, and what it owes to Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from google.protobuf.message import Message
+from sandpiper.bus import outbox
+from sandpiper.clock import Clock
+from sandpiper.topics import Topic
+from sqlalchemy.ext.asyncio import AsyncSession
+
+
+@dataclass(frozen=True)
+class Work:
+    """Everything a handler may touch. It commits as a whole or not at all."""
+
+    session: AsyncSession
+    clock: Clock
+    after_commit: list[Callable[[], None]] = field(default_factory=list)
+    """Effects outside the database that must not happen for a transaction that rolls back."""
+
+    def owe(
+        self,
+        topic: Topic,
+        key: str,
+        message: Message,
+        *,
+        deadline: float | None = None,
+        partition: int | None = None,
+        traceparent: str | None = None,
+    ) -> None:
+        """Publish `message` if and only if this transaction commits."""
+        outbox.add(
+            self.session,
+            self.clock,
+            topic,
+            key,
+            message,
+            deadline=deadline,
+            partition=partition,
+            traceparent=traceparent,
+        )
+
+    @property
+    def now(self) -> float:
+        """Unix seconds."""
+        return self.clock.time()

@@ -43,5 +43,5 @@ class SingleFileHarness:
         if result.outcome == OUTCOME_OK:
             return Observation("All visible tests passed.", done=True)
         report = (result.stdout + result.stderr).decode("utf-8", "replace").strip()
-        text = f"{describe(result)}\n{cut(report, task.limits.observation_chars)}\nReply with the corrected file."
-        return Observation(text, done=False)
+        shown = cut(report, task.limits.observation_chars)
+        return Observation(f"{describe(result)}\n{shown}\nReply with the corrected file.", done=False)

@@ -32,7 +32,7 @@ from sandpiper.embedded.rotation import rotate_forever
 from sandpiper.embedded.state import DataFolder, ProcessState, StackState
 from sandpiper.embedded.supervisor import Supervised, Unit
 from sandpiper.store.db.migrate import upgrade
-from sandpiper.store.objects import ObjectSettings, ObjectStore
+from sandpiper.store.objects import ObjectStore
 
 log = structlog.get_logger()
 
@@ -205,7 +205,7 @@ class EmbeddedStack:
         await asyncio.to_thread(upgrade, self.state.database_url)
 
     async def _ensure_bucket(self) -> None:
-        objects = ObjectStore(object_settings(self.state))
+        objects = ObjectStore(self.state.objects)
         try:
             await objects.start()
         finally:
@@ -231,18 +231,6 @@ class EmbeddedStack:
             url=self._urls.get(name, ""),
             log=process.unit.command.log,
         )
-
-
-def object_settings(state: StackState) -> ObjectSettings:
-    """Settings of an object store client of this stack."""
-    return ObjectSettings.model_validate(
-        {
-            "endpoint": state.objects_endpoint,
-            "access_key": state.objects_access_key,
-            "secret_key": state.objects_secret_key,
-            "bucket": state.objects_bucket,
-        }
-    )
 
 
 async def _start_all(processes: list[Supervised]) -> None:

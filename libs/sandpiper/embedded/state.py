@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from sandpiper.embedded import reaper
 from sandpiper.embedded.errors import StackError
+from sandpiper.store.s3 import ObjectSettings
 
 
 class _Model(BaseModel):
@@ -65,6 +66,18 @@ class StackState(_Model):
         """True while the very process that wrote this runs."""
         ticks = reaper.start_ticks(self.supervisor_pid)
         return ticks is not None and ticks == self.supervisor_ticks
+
+    @property
+    def objects(self) -> ObjectSettings:
+        """Settings of an object store client of this stack."""
+        return ObjectSettings.model_validate(
+            {
+                "endpoint": self.objects_endpoint,
+                "access_key": self.objects_access_key,
+                "secret_key": self.objects_secret_key,
+                "bucket": self.objects_bucket,
+            }
+        )
 
     def client_env(self) -> dict[str, str]:
         """Settings of a process that uses this stack."""

@@ -1,0 +1,75 @@
+"""What every connection to the broker shares: no topic by accident, and word when the broker dies.
+
+Invariants
+* No client of this process makes the broker create a topic as a side effect of asking for it: such a
+  topic would have the broker's default partitions instead of those of `topics.py`.
+* A `BrokerWatch` fires once the broker closes its connection. An in-memory broker that died has lost every
+  topic and offset, and acknowledges writes to topics that it no longer has; so everything that was open
+  before must be opened anew, after `ensure_topics`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import aiokafka.client
+from aiokafka.protocol.metadata import MetadataRequest
+
+from sandpiper.bus.settings import BusSettings
+
+_NO_CREATION = partial(MetadataRequest, allow_auto_topic_creation=False)
+
+
+def client_options(settings: BusSettings, client_id: str) -> dict[str, Any]:
+    """Arguments that every aiokafka client takes; also forbids topic creation by metadata requests.
+
+    aiokafka 0.14 asks for metadata with auto-creation allowed and has no option for it.
+    """
+    aiokafka.client.MetadataRequest = _NO_CREATION
+    return {
+        "bootstrap_servers": [server.strip() for server in settings.bootstrap.split(",")],
+        "client_id": client_id,
+        "request_timeout_ms": settings.request_timeout_ms,
+        "retry_backoff_ms": settings.retry_backoff_ms,
+        # Short, so that topics which come back after a broker lost them are seen soon.
+        "metadata_max_age_ms": 30_000 if settings.is_kafka else 5_000,
+    }
+
+
+class BrokerWatch:
+    """An idle connection to a broker without durable state; `lost` is set when the broker closes it."""
+
+    def __init__(self, settings: BusSettings) -> None:
+        self._settings = settings
+        self.lost = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def start(self) -> None:
+        """Connect (OSError or TimeoutError when that fails). A durable broker needs no watch."""
+        if self._settings.is_kafka:
+            return
+        host, _, port = self._settings.bootstrap.split(",")[0].strip().rpartition(":")
+        async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
+            reader, self._writer = await asyncio.open_connection(host, int(port))
+        self._task = asyncio.create_task(self._wait(reader), name="broker-watch")
+
+    async def stop(self) -> None:
+        """Let go of the connection."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    async def _wait(self, reader: asyncio.StreamReader) -> None:
+        try:
+            while await reader.read(1024):
+                pass
+        except OSError:
+            pass
+        self.lost.set()

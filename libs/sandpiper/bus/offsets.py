@@ -1,0 +1,107 @@
+"""Which offsets may be committed.
+
+Invariants
+* The commit point of a partition never passes a message whose handling has not ended.
+* A message that runs or is done here is not started again when a rebalance or a reconnect redelivers it;
+  the same offset with another message id is another message: the broker lost its log and began anew.
+* An entry that was dropped (partition lost, log begun anew) has no effect when its handling ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from aiokafka.structs import TopicPartition
+
+
+@dataclass
+class Entry:
+    """One message between its delivery and the commit that covers it."""
+
+    offset: int
+    message_id: str
+    done: bool = False
+
+
+@dataclass
+class PartitionOffsets:
+    """The entries of one partition from its commit point on, in order of offset."""
+
+    entries: dict[int, Entry] = field(default_factory=dict)
+    next: int | None = None
+    committed: int | None = None
+    rejoined: bool = False
+
+    def begin(self, offset: int, message_id: str) -> Entry | None:
+        """Register a delivered message; None when it already runs or is done."""
+        if self.rejoined:
+            self._skip_to(offset)
+        known = self.entries.get(offset)
+        if known is not None and known.message_id == message_id:
+            return None
+        if known is not None or (self.next is not None and offset < self.next):
+            self.entries.clear()
+            self.committed = None
+        entry = Entry(offset, message_id)
+        self.entries[offset] = entry
+        self.next = offset + 1
+        return entry
+
+    def commit_point(self) -> int | None:
+        """Offset of the first unfinished message, else of the next to come; None when nothing is new."""
+        unfinished = (entry.offset for entry in self.entries.values() if not entry.done)
+        point = next(unfinished, self.next)
+        return None if point == self.committed else point
+
+    def commit(self, offset: int) -> None:
+        """Note that everything below `offset` is committed."""
+        self.committed = offset
+        for done in [entry for entry in self.entries if entry < offset]:
+            del self.entries[done]
+
+    def _skip_to(self, offset: int) -> None:
+        # While the partition was elsewhere its other owner may have finished what still runs here.
+        self.rejoined = False
+        for other in [entry for entry in self.entries if entry < offset]:
+            del self.entries[other]
+
+
+class Ledger:
+    """The offsets of all partitions of one consumer, over all its sessions."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[TopicPartition, PartitionOffsets] = {}
+        self._assigned: frozenset[TopicPartition] = frozenset()
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Take a new assignment. What still runs of a partition that comes back is recognised."""
+        self._assigned = frozenset(partitions)
+        for partition, offsets in list(self._partitions.items()):
+            if partition in self._assigned:
+                offsets.rejoined, offsets.committed = True, None
+            elif all(entry.done for entry in offsets.entries.values()):
+                del self._partitions[partition]
+
+    def revoke(self) -> None:
+        """Commit nothing until the next assignment."""
+        self._assigned = frozenset()
+
+    def begin(self, partition: TopicPartition, offset: int, message_id: str) -> Entry | None:
+        """As PartitionOffsets.begin."""
+        return self._partitions.setdefault(partition, PartitionOffsets()).begin(offset, message_id)
+
+    def commit_points(self) -> dict[TopicPartition, int]:
+        """What a commit should carry now, assigned partitions only."""
+        points = {
+            partition: self._partitions[partition].commit_point()
+            for partition in self._assigned
+            if partition in self._partitions
+        }
+        return {partition: point for partition, point in points.items() if point is not None}
+
+    def commit(self, points: dict[TopicPartition, int]) -> None:
+        """Note a commit that the broker took."""
+        for partition, offset in points.items():
+            if partition in self._partitions:
+                self._partitions[partition].commit(offset)

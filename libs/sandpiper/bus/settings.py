@@ -1,0 +1,58 @@
+"""How to reach the broker."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class BusSettings(BaseModel):
+    """Connection settings and timings shared by producers, consumers and topic administration."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    bootstrap: str = "127.0.0.1:9092"
+    """`host:port`, or several separated by commas."""
+
+    broker: Literal["kafka", "tansu"] = "kafka"
+    """Which broker answers. Tansu polls its log, keeps it in memory and has no idempotent producer."""
+
+    fetch_max_wait_ms: int | None = None
+    """Longest a fetch waits for data. None: 500 on Kafka (it wakes up at once), 10 on Tansu (it does not)."""
+
+    request_timeout_ms: int = 10_000
+    """Longest wait for the answer to one request."""
+
+    session_timeout_ms: int = 10_000
+    """A group member silent for this long loses its partitions."""
+
+    heartbeat_interval_ms: int = 1_000
+    """How often a group member reports; also how fast it notices a rebalance."""
+
+    retry_backoff_ms: int = 100
+    """Pause of the Kafka client between tries of one request."""
+
+    commit_interval_s: float = 0.2
+    """Shortest time between two offset commits of one consumer."""
+
+    reconnect_max_s: float = 5.0
+    """Longest pause between two attempts to reach a broker that is gone."""
+
+    send_timeout_s: float = 30.0
+    """How long a send is retried before it raises BusUnavailable."""
+
+    replication_factor: int = 1
+    """Replicas of each topic that `ensure_topics` creates."""
+
+    @property
+    def is_kafka(self) -> bool:
+        """True where the broker keeps its log over a restart and supports idempotent producers."""
+        return self.broker == "kafka"
+
+    @property
+    def fetch_wait_ms(self) -> int:
+        """`fetch_max_wait_ms` with the default that suits the broker."""
+        if self.fetch_max_wait_ms is not None:
+            return self.fetch_max_wait_ms
+        return 500 if self.is_kafka else 10

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from sandpiper.bus.settings import BusSettings
-from sandpiper.embedded.launch import launch, shut_down
+from sandpiper.embedded.launch import Launched, launch
 from sandpiper.embedded.options import SERVICES, StackOptions
 from sandpiper.embedded.state import DataFolder, ProcessState, StackState
 from sandpiper.store.objects import ObjectSettings, ObjectStore
@@ -26,8 +26,15 @@ class RunningStack:
     """A stack whose supervisor is a process of its own (and dies with the test process)."""
 
     options: StackOptions
-    folder: DataFolder
-    first: StackState
+    launched: Launched
+
+    @property
+    def folder(self) -> DataFolder:
+        return self.launched.folder
+
+    @property
+    def first(self) -> StackState:
+        return self.launched.first
 
     @property
     def state(self) -> StackState:
@@ -56,7 +63,7 @@ class RunningStack:
 
     def stop(self) -> None:
         """End it (idempotent)."""
-        shut_down(self.folder)
+        self.launched.stop()
 
 
 MakeStack = Callable[..., RunningStack]
@@ -65,7 +72,7 @@ MakeStack = Callable[..., RunningStack]
 def start_stack(data_dir: Path, **options: object) -> RunningStack:
     """Start a stack on free ports; without `replicas` all six services run, with `replicas={}` none."""
     chosen = StackOptions.model_validate({"data_dir": data_dir, "api_port": 0, **options})
-    return RunningStack(chosen, DataFolder(data_dir), launch(chosen, with_parent=True))
+    return RunningStack(chosen, launch(chosen, with_parent=True))
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from sandpiper.embedded import reaper
@@ -22,17 +23,38 @@ START_WITHIN_S = 600.0
 STOP_WITHIN_S = 40.0
 _POLL_S = 0.05
 _SHIM = Path(__file__).with_name("shim.py")
+Progress = Callable[[StackState], None]
+
+
+@dataclass
+class Launched:
+    """A stack that this process started."""
+
+    folder: DataFolder
+    first: StackState
+    """As it was when it became ready; `folder.read_state()` has the present."""
+    process: subprocess.Popen[bytes]
+
+    def stop(self) -> None:
+        """End the stack and reap its supervisor (idempotent, bounded)."""
+        shut_down(self.folder)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(5.0)
+
+    def release(self) -> None:
+        """Let it run on after this process."""
+        self.process.returncode = 0  # keeps Popen from warning about a child that still runs
 
 
 def launch(
     options: StackOptions,
     with_parent: bool = False,
     within_s: float = START_WITHIN_S,
-    progress: Callable[[StackState], None] | None = None,
-) -> StackState:
-    """Start a supervisor process and return the state once everything is ready.
+    progress: Progress | None = None,
+) -> Launched:
+    """Start a supervisor process; return once everything is ready. `progress` sees the state meanwhile.
 
-    `with_parent`: the supervisor gets SIGTERM when the calling thread dies, so that tests leave nothing.
+    `with_parent`: the supervisor gets SIGTERM when the calling thread dies.
     StackError with the reason when it does not start.
     """
     folder = DataFolder(options.data_dir)
@@ -42,43 +64,48 @@ def launch(
     if with_parent:
         shim = [sys.executable, "-I", "-S", str(_SHIM), f"--parent={os.getpid()}"]
         argv = [*shim, f"--death-signal={int(signal.SIGTERM)}", "--", *argv]
-    with log.open("wb") as out:
+    begins = log.stat().st_size if log.exists() else 0
+    with log.open("ab") as out:
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
         )
-    return _await_ready(folder, process, log, time.monotonic() + within_s, progress)
+    try:
+        state = _await_ready(folder, process, time.monotonic() + within_s, progress)
+    except BaseException:
+        process.terminate()
+        process.wait(STOP_WITHIN_S)
+        raise
+    if state is None:
+        raise StackError(_reason(log, begins))
+    return Launched(folder, state, process)
 
 
 def _await_ready(
-    folder: DataFolder,
-    process: subprocess.Popen[bytes],
-    log: Path,
-    ends: float,
-    progress: Callable[[StackState], None] | None,
-) -> StackState:
+    folder: DataFolder, process: subprocess.Popen[bytes], ends: float, progress: Progress | None
+) -> StackState | None:
+    """The state once it is ready, None when the supervisor ended."""
     while time.monotonic() < ends:
         if process.poll() is not None:
-            raise StackError(_reason(log))
+            return None
         state = folder.read_state()
         if state is not None and state.supervisor_pid == process.pid:
             if progress is not None:
                 progress(state)
             if state.ready:
-                # Not ours to wait for any more: it lives on after us.
-                process.returncode = 0
                 return state
         time.sleep(_POLL_S)
-    process.terminate()
-    raise StackError(f"the stack was not ready in time; see {log}")
+    raise StackError(f"the stack was not ready in time; see {folder.logs}")
 
 
-def _reason(log: Path) -> str:
+def _reason(log: Path, begins: int) -> str:
     """The supervisor's own last message, else the end of its log."""
-    lines = tail(log, 60).splitlines()
+    with log.open("rb") as file:
+        file.seek(begins)
+        lines = file.read().decode(errors="replace").splitlines()
     for number, line in enumerate(lines):
         if line.startswith("sandpiper: "):
             return "\n".join(lines[number:]).removeprefix("sandpiper: ")
-    return f"the supervisor ended; last lines of {log}:\n" + "\n".join(lines[-20:])
+    return f"the supervisor ended; last lines of {log}:\n{tail(log)}"
 
 
 def shut_down(folder: DataFolder, within_s: float = STOP_WITHIN_S) -> bool:

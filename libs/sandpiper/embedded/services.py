@@ -39,6 +39,7 @@ def environment(
         OTEL_SERVICE_NAME=service,
         SANDPIPER_HEALTH_PORT=str(health_port),
         SANDPIPER_DATA_DIR=str(work),
+        SANDPIPER_DRAIN_S=f"{max(0.5, options.grace_s - 2)}",
         TMPDIR=str(temp),
         PYTHONUNBUFFERED="1",
     )

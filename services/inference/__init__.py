@@ -1,0 +1,1 @@
+"""The inference service: generates turns with the current policy and loads new policy versions in flight."""

@@ -1,0 +1,164 @@
+"""Continuous batching on one `Model`: requests join and leave between decode steps.
+
+Invariants
+* Row n of the cache belongs to `running[n]`; a row that ends is replaced by the last one.
+* A request's keys and values stand for all of its tokens but the newest, under the present weights only.
+* Requests are admitted in the order of their arrival, as long as rows x longest request fit the budget.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from services.inference.engines.base import Generation, Sampling, StopRule, uniform
+from services.inference.engines.draw import draw
+from services.inference.engines.model import Model
+
+
+@dataclass(eq=False)
+class Request:
+    """One generation under way. `cancelled` may be set from any thread."""
+
+    prompt: list[int]
+    sampling: Sampling
+    stops: StopRule
+    generation: Generation = field(default_factory=Generation)
+    cancelled: bool = False
+
+    @property
+    def ids(self) -> list[int]:
+        """Prompt and output so far."""
+        return self.prompt + self.generation.output_ids
+
+    @property
+    def room(self) -> int:
+        """Most tokens that it can come to."""
+        return len(self.prompt) + self.sampling.max_new_tokens
+
+    def random(self) -> float:
+        """The random number of its next token."""
+        return uniform(self.sampling.seed, len(self.generation.output_ids))
+
+    def take(self, token: int, logprob: float, version: int) -> None:
+        """Add a token; sets the finish reason when it is the last."""
+        self.generation.add(token, logprob, version)
+        if self.stops.push(token):
+            self.generation.finish_reason = "stop"
+        elif len(self.generation.output_ids) >= self.sampling.max_new_tokens:
+            self.generation.finish_reason = "length"
+
+
+class Batch:
+    """See the module's docstring. Not thread-safe, except `submit`."""
+
+    def __init__(self, model: Model, max_batch: int, kv_bytes: int) -> None:
+        self._model = model
+        self._max_batch = max_batch
+        self._budget = max(kv_bytes // model.bytes_per_token, 1)
+        self._waiting: deque[Request] = deque()
+        self._running: list[Request] = []
+        self.version = 0
+
+    @property
+    def budget(self) -> int:
+        """Tokens of keys and values that may be stored at once."""
+        return self._budget
+
+    @property
+    def busy(self) -> bool:
+        """True while there is anything to do."""
+        return bool(self._waiting or self._running)
+
+    def submit(self, request: Request) -> None:
+        """Queue a request; the next step may admit it."""
+        self._waiting.append(request)
+
+    def step(self) -> list[Request]:
+        """Admit what fits, then one token for every running request. Returns the requests that ended."""
+        with torch.inference_mode():
+            return self._step()
+
+    def _step(self) -> list[Request]:
+        self._drop_cancelled()
+        self._admit()
+        ended = self._collect()
+        if self._running:
+            newest = [r.generation.output_ids[-1] for r in self._running]
+            positions = [len(r.prompt) + len(r.generation.output_ids) - 1 for r in self._running]
+            self._take(self._running, self._model.decode(newest, positions))
+            ended += self._collect()
+        return ended
+
+    def load(self, version: int) -> None:
+        """New weights are in: every running request starts over from its tokens, ahead of the queue."""
+        self._waiting.extendleft(reversed(self._running))
+        self._running = []
+        self.version = version
+
+    def drain(self) -> list[Request]:
+        """Give up everything; returns what was queued or running."""
+        lost = [*self._running, *self._waiting]
+        self._running = []
+        self._waiting.clear()
+        return lost
+
+    def _admit(self) -> None:
+        wave: list[Request] = []
+        while self._waiting and self._fits(self._waiting[0]):
+            request = self._waiting.popleft()
+            if not request.cancelled:
+                wave.append(request)
+                self._running.append(request)
+        if not wave:
+            return
+        first = len(self._running) - len(wave)
+        self._model.cache.reserve(*self._shape(self._running), used=first)
+        self._take(wave, self._read_prompts(wave, first))
+
+    def _read_prompts(self, wave: Sequence[Request], first: int) -> torch.Tensor:
+        """Prefill rows `first`...; equal prompts (the episodes of a group) are read once."""
+        read: dict[tuple[int, ...], tuple[int, torch.Tensor]] = {}
+        logits = []
+        for row, request in enumerate(wave, first):
+            ids = tuple(request.ids)
+            if ids in read:
+                self._model.cache.copy_row(read[ids][0], row, len(ids))
+            else:
+                read[ids] = (row, self._model.prefill(ids, row))
+            logits.append(read[ids][1])
+        return torch.stack(logits)
+
+    def _take(self, requests: Sequence[Request], logits: torch.Tensor) -> None:
+        tokens, logprobs = draw(logits, [r.sampling for r in requests], [r.random() for r in requests])
+        for request, token, logprob in zip(requests, tokens, logprobs, strict=True):
+            request.take(token, logprob, self.version)
+
+    def _collect(self) -> list[Request]:
+        ended = [r for r in self._running if r.generation.finish_reason is not None]
+        for request in ended:
+            self._remove(request)
+        return ended
+
+    def _drop_cancelled(self) -> None:
+        for request in [r for r in self._running if r.cancelled]:
+            self._remove(request)
+
+    def _remove(self, request: Request) -> None:
+        row, last = self._running.index(request), self._running.pop()
+        if last is not request:
+            self._running[row] = last
+            self._model.cache.copy_row(len(self._running), row, len(last.ids))
+
+    def _fits(self, request: Request) -> bool:
+        if len(self._running) >= self._max_batch:
+            return False
+        rows, length = self._shape([*self._running, request])
+        return not self._running or rows * length <= self._budget
+
+    def _shape(self, requests: Sequence[Request]) -> tuple[int, int]:
+        rows = min(1 << (len(requests) - 1).bit_length(), self._max_batch)
+        return rows, max(r.room for r in requests)

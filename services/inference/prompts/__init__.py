@@ -1,0 +1,1 @@
+"""From messages to token ids and back: chat templates, exact prefixes, stop rules."""

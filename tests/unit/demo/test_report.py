@@ -28,7 +28,9 @@ def make_report(gain: Interval) -> Report:
         "tests": [{"id": "a", "status": "passed", "message": ""}],
     }
     steps = [{"step": n, "metrics": {"reward_mean": n / 10, "pass_rate": 0.1}} for n in (1, 2)]
-    return Report("Demo", {"engine": "torch"}, Interval(0.1, 0, 0.2), Interval(0.4, 0.3, 0.5), gain, steps, [episode])
+    return Report(
+        "Demo", {"engine": "torch"}, Interval(0.1, 0, 0.2), Interval(0.4, 0.3, 0.5), gain, steps, [episode]
+    )
 
 
 def test_an_honest_verdict_either_way() -> None:

@@ -51,7 +51,8 @@ class Report:
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{{ report.title }}</title><style>
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 960px; padding: 0 1rem; color: #222 }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 960px;
+  padding: 0 1rem; color: #222 }
 h1, h2 { line-height: 1.2 } .charts { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem }
 .card, details { border: 1px solid #ddd; border-radius: 8px; padding: .8rem 1rem; margin: .5rem 0 }
 pre { background: #f6f6f6; padding: .6rem; overflow-x: auto; white-space: pre-wrap; border-radius: 6px }
@@ -65,7 +66,8 @@ table { border-collapse: collapse } td, th { padding: .25rem .8rem .25rem 0; tex
 95 % interval {{ '%+.1f' % (100 * report.gain.low) }} to {{ '%+.1f' % (100 * report.gain.high) }})</p>
 <p>{{ 'The interval excludes zero: the policy got better on tasks that it never trained on.' if passed else
 'The interval includes zero: this run does not show that the policy got better on held-out tasks.' }}</p>
-<table>{% for name, value in report.summary.items() %}<tr><th>{{ name }}</th><td>{{ value }}</td></tr>{% endfor %}
+<table>{% for name, value in report.summary.items() %}
+<tr><th>{{ name }}</th><td>{{ value }}</td></tr>{% endfor %}
 </table>
 <h2>Training</h2><div class="charts">{% for title, chart in charts %}
 <div class="card"><b>{{ title }}</b>{{ chart | safe }}<small>optimizer step →</small></div>{% endfor %}</div>
@@ -74,7 +76,8 @@ table { border-collapse: collapse } td, th { padding: .25rem .8rem .25rem 0; tex
 {{ episode.reward }}, {{ episode.turns | length }} turn(s), policy version {{ episode.version_max }}
 <small>{{ episode.id }}</small></summary>{% for turn in episode.turns %}
 <h4>Turn {{ turn.number }} <small>{{ turn.finish_reason }}, {{ turn.outcome or 'not executed' }}</small></h4>
-{% for message in turn.messages %}<small>{{ message.role }}</small><pre>{{ message.content }}</pre>{% endfor %}
+{% for message in turn.messages %}
+<small>{{ message.role }}</small><pre>{{ message.content }}</pre>{% endfor %}
 <small>policy</small><pre>{{ turn.text }}</pre>
 {% if turn.observation %}<small>observation</small><pre>{{ turn.observation }}</pre>{% endif %}{% endfor %}
 <table>{% for test in episode.tests or [] %}<tr><td>{{ test.id }}</td><td>{{ test.status }}</td>

@@ -37,7 +37,7 @@ def run(plan: dict[str, Any]) -> dict[str, Any]:
     finally:
         run.session.close()
         sys.stdout = real
-    return {"nonce": plan["nonce"], "tests": run.report(), "missing": _missing(plan["artifacts"])}
+    return {"nonce": plan["nonce"], "tests": run.report(), "missing": missing_artifacts(plan["artifacts"])}
 
 
 class Run:
@@ -134,7 +134,7 @@ def _result(status: str, kind: str, message: str, seconds: float) -> dict[str, A
     return {"status": status, "kind": kind, "message": message[:MESSAGE_CHARS], "seconds": seconds}
 
 
-def _missing(paths: list[str]) -> list[str]:
+def missing_artifacts(paths: list[str]) -> list[str]:
     """Artifacts that are not regular files now; a link is not followed."""
 
     def regular(path: str) -> bool:

@@ -63,7 +63,14 @@ JAVASCRIPT_LANGUAGE = Language(
     solution_path="solution.js",
     runner="node",
     fences=("javascript", "js", "node", ""),
-    visible={"node": ("node", f"{RUNNERS}/node_visible.cjs")},
+    visible={
+        "node": (
+            "node",
+            f"--test-reporter={RUNNERS}/node_reporter.cjs",
+            "--test-reporter-destination=stdout",
+            f"{RUNNERS}/node_visible.cjs",
+        )
+    },
     hidden={"node": (*PYTHON, f"{RUNNERS}/node_hidden.py")},
     syntax=("node", "--check"),
 )

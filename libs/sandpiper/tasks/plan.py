@@ -21,8 +21,10 @@ STATUSES = ("passed", "failed", "error", "missing")
 BUDGET_SHARE = 0.8
 """Of the smaller of wall and CPU limit: the runner stops before the sandbox would, and so still reports."""
 OVERHEAD_WALL_S = 2.0
-OVERHEAD_MEMORY_MB = 64
-OVERHEAD_PIDS = 8
+OVERHEAD_MEMORY_MB = {"python": 64, "javascript": 192}
+"""For the trusted side: a second interpreter; node adds about 60 MB each."""
+OVERHEAD_PIDS = {"python": 8, "javascript": 40}
+"""node has about eleven threads before the candidate starts any."""
 
 
 class ReportError(Exception):
@@ -111,8 +113,8 @@ def grading_limits(task: Task) -> TaskLimits:
     return limits.model_copy(
         update={
             "wall_s": limits.wall_s + OVERHEAD_WALL_S,
-            "memory_mb": limits.memory_mb + OVERHEAD_MEMORY_MB,
-            "pids": limits.pids + OVERHEAD_PIDS,
+            "memory_mb": limits.memory_mb + OVERHEAD_MEMORY_MB[task.language],
+            "pids": limits.pids + OVERHEAD_PIDS[task.language],
         }
     )
 
@@ -185,9 +187,9 @@ def _python_tests(source: str) -> list[str]:
     return found
 
 
-JAVASCRIPT_TEST = re.compile(r"""^(?:test|it)\(\s*(['"`])((?:\\.|(?!\1).)+)\1""", re.MULTILINE)
+JAVASCRIPT_TEST = re.compile(r"""^(?:test|it|describe|suite)\(\s*(['"`])((?:\\.|(?!\1).)+)\1""", re.MULTILINE)
 
 
 def _javascript_tests(source: str) -> list[str]:
-    """Top-level `test('name', …)` and `it('name', …)` with a literal name."""
+    """Top-level `test('name', …)`, `it`, `describe` or `suite` with a literal name."""
     return [match.group(2) for match in JAVASCRIPT_TEST.finditer(source)]

@@ -105,7 +105,7 @@ class DataFolder:
     """Paths of a data folder and its small files."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path.expanduser().absolute()
+        self.path = path.expanduser().resolve()
         self.state_file = self.path / "stack.json"
         self.logs = self.path / "logs"
         self._lock_handle: int | None = None

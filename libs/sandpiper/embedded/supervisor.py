@@ -33,9 +33,10 @@ EARLY_EXITS_MAX = 3
 class Runs(Protocol):
     """What the supervisor needs of a process; `Child` is the real one."""
 
-    command: Command
-    started_ticks: int | None
-
+    @property
+    def command(self) -> Command: ...
+    @property
+    def started_ticks(self) -> int | None: ...
     @property
     def pid(self) -> int: ...
     @property

@@ -7,17 +7,17 @@ class StoreError(Exception):
     """Any failure of the object store boundary."""
 
 
-class StoreUnavailable(StoreError):  # noqa: N818
+class StoreUnavailable(StoreError):
     """The store did not answer within the deadline, or kept failing. Worth a later retry."""
 
 
-class StoreRefused(StoreError):  # noqa: N818
+class StoreRefused(StoreError):
     """The store answered and said no (credentials, bucket name, malformed request). A retry will not help."""
 
 
-class MissingObject(StoreError):  # noqa: N818
+class MissingObject(StoreError):
     """The object that was asked for is not there."""
 
 
-class CorruptObject(StoreError):  # noqa: N818
+class CorruptObject(StoreError):
     """The bytes that came back are not those whose digest was promised."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sandpiper.service import ServiceSettings
+from pydantic import model_validator
 
+from sandpiper.service import ServiceSettings
 from services.api.settings import HttpSettings
 
 
@@ -11,3 +12,8 @@ class ApiSettings(ServiceSettings):
     """Settings of the api service."""
 
     http: HttpSettings = HttpSettings()
+
+    @model_validator(mode="after")
+    def _keys_fit_the_address(self) -> ApiSettings:
+        self.http.key_ring()
+        return self

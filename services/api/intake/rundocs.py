@@ -103,9 +103,10 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"{key.value!r} is there twice", key.start_mark
-                )
+            problem = None if isinstance(key, yaml.ScalarNode) else "a key must be a plain word"
+            if problem is None and key.value in seen:
+                problem = f"{key.value!r} is there twice"
+            if problem is not None:
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)

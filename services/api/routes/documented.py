@@ -31,8 +31,8 @@ def openapi(app: FastAPI) -> dict[str, Any]:
         )
         for path in document["paths"].values():
             for operation in path.values():
-                for status, response in operation["responses"].items():
-                    _rename(status, response)
+                for response in operation["responses"].values():
+                    _rename(response)
         schemas = document["components"]["schemas"]
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
@@ -43,6 +43,8 @@ def openapi(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-def _rename(status: str, response: dict[str, Any]) -> None:
-    if status.isdecimal() and int(status) >= 400 and "application/json" in response.get("content", {}):
-        response["content"] = {MEDIA_TYPE: response["content"]["application/json"]}
+def _rename(response: dict[str, Any]) -> None:
+    for body in response.get("content", {}).values():
+        if body.get("schema", {}).get("$ref", "").endswith("/Problem"):
+            response["content"] = {MEDIA_TYPE: body}
+            return

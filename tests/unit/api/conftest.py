@@ -1,0 +1,69 @@
+"""An api over fakes, and a client of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import pytest
+from api_fakes import FakeOrchestrator, MemoryObjects, jsonl, make_database, make_services, task_data
+
+from sandpiper.store.db.engine import Sessions
+from services.api.app import create_app
+from services.api.services import Services
+
+
+@pytest.fixture
+async def sessions() -> AsyncIterator[Sessions]:
+    engine, made = await make_database()
+    yield made
+    await engine.dispose()
+
+
+@pytest.fixture
+def services(sessions: Sessions, tmp_path: Path) -> Services:
+    return make_services(sessions, tmp_path / "uploads")
+
+
+@pytest.fixture
+def objects(services: Services) -> MemoryObjects:
+    return cast(MemoryObjects, services.objects)
+
+
+@pytest.fixture
+def orchestrator(services: Services) -> FakeOrchestrator:
+    return cast(FakeOrchestrator, services.publisher)
+
+
+@pytest.fixture
+async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
+    async with client_of(services) as made:
+        yield made
+
+
+def client_of(services: Services) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(create_app(services), raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080", timeout=10)
+
+
+@pytest.fixture
+async def task_set(client: httpx.AsyncClient) -> dict[str, Any]:
+    """A task set with four tasks, two of each split."""
+    tasks = [task_data(number, split="train" if number < 3 else "heldout") for number in range(1, 5)]
+    answer = await client.post(
+        "/v1/task-sets?name=adding", content=jsonl(*tasks), headers={"content-type": "application/x-ndjson"}
+    )
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()
+    return made
+
+
+@pytest.fixture
+async def run(client: httpx.AsyncClient, task_set: dict[str, Any]) -> dict[str, Any]:
+    """A run on that task set."""
+    answer = await client.post("/v1/runs", json={"name": "first", "tasks": {"task_set": "adding"}})
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()
+    return made

@@ -83,7 +83,7 @@ async def test_stop_reaches_grandchildren_in_sessions_of_their_own(tmp_path: Pat
 def test_children_end_when_their_parent_is_killed(tmp_path: Path, ignore_signals: bool) -> None:
     """The parent is a process of its own here, killed without any chance to clean up."""
     token = f"{TOKEN}-{ignore_signals}"
-    ignore = "import signal; signal.signal(15, signal.SIG_IGN);" if ignore_signals else ""
+    ignore = "import signal; signal.signal(15, signal.SIG_IGN)" if ignore_signals else "pass"
     guard = [
         sys.executable,
         "-I",
@@ -94,7 +94,7 @@ def test_children_end_when_their_parent_is_killed(tmp_path: Path, ignore_signals
         f"{tmp_path}/state",
         "--grace=0.5",
     ]
-    child = [sys.executable, "-c", f"{ignore} print('up', flush=True); {SLEEP}"]
+    child = [sys.executable, "-c", f"{ignore}; print('up', flush=True); {SLEEP}"]
     parent_code = f"""
 import asyncio, subprocess, sys
 from pathlib import Path

@@ -33,6 +33,10 @@ log = structlog.get_logger(__name__)
 class Placer(Protocol):
     """Chooses the partition of a sandbox command."""
 
+    def available(self) -> bool:
+        """Whether any executor is alive."""
+        ...
+
     def choose(self, affinity: int | None) -> int | None:
         """A partition (the affine one while its owner lives), or None when no executor is alive."""
         ...
@@ -138,7 +142,7 @@ class OutboxRelay:
 
     async def _unpublished(self, session: AsyncSession) -> list[OutboxRow]:
         query = select(OutboxRow).where(OutboxRow.published_at.is_(None))
-        if self._placer.choose(None) is None:
+        if not self._placer.available():
             query = query.where(OutboxRow.topic != SANDBOX_COMMANDS.name)
         query = query.order_by(OutboxRow.id).limit(self._batch).with_for_update(skip_locked=True)
         return list((await session.scalars(query)).all())

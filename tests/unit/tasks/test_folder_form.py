@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+
 from sandpiper.tasks.archive import ArchiveLimits, archive_task_set, read_archive, write_archive
 from sandpiper.tasks.folder import read_task, read_task_set, write_task_set
 from sandpiper.tasks.jsonl import dump_jsonl, parse_line, read_jsonl

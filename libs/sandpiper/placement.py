@@ -3,8 +3,8 @@
 Pure but for the injected clock. Invariants:
 * only a partition that a live, not draining executor says it owns is chosen; where two say so, the later one;
 * an affine partition is kept while it has such an owner, so that an episode stays with its workspace;
-* commands that an executor's last heartbeat cannot know of count as its load, so that a burst does not pile up
-  on the one that looked idle.
+* commands that an executor's last heartbeat cannot know of count as its load, so that a burst does not pile
+  up on the one that looked idle.
 """
 
 from __future__ import annotations

@@ -60,7 +60,8 @@ def evaluation_document(
     preset: Preset, training: dict[str, Any], policy: dict[str, Any], label: str
 ) -> dict[str, Any]:
     """The same policy settings on the held-out split."""
-    kept = {name: training[name] for name in ("sampling", "deadlines", "limits") if name in training}
+    shared: tuple[str, ...] = ("sampling", "deadlines", "limits")
+    kept = {name: training[name] for name in shared if name in training}
     return {
         "name": f"{preset.name}-{label}",
         "mode": "eval",

@@ -58,7 +58,9 @@ def rlimits(limits: Limits, settings: BubblewrapSettings, *, gated: bool) -> dic
     }
     if not gated:
         values["NPROC"] = limits.pids + 1  # the supervisor counts too
-        values["DATA"] = 2 * limits.memory_bytes  # a backstop; the supervisor polls for the limit itself
+        # A backstop against what grows faster than the supervisor polls; well above the limit, because a refused
+        # allocation looks like any other error of the program, while being over the limit is seen as `oom`.
+        values["DATA"] = 4 * limits.memory_bytes + (1 << 30)
     return values
 
 
@@ -116,15 +118,17 @@ def from_report(
 
 
 def _own_counts(report: dict[str, Any], limits: Limits) -> Counters:
-    """Without kernel counters: reaped usage and what polling saw. A full process table counts as one denied
-    fork.
+    """Without kernel counters: reaped usage and what polling saw.
+
+    A process table that was seen full, or was full when the main process ended, counts as one denied fork.
     """
+    most = max(report["pids_seen"], report["killed"] + 1)
     return Counters(
         cpu_user_s=report["cpu_user_us"] / 1e6,
         cpu_system_s=report["cpu_system_us"] / 1e6,
         memory_peak=report["max_rss"],
         memory_anon=0,
         oom_kills=0,
-        pids_peak=report["pids_seen"],
-        pids_denied=int(report["pids_seen"] >= limits.pids),
+        pids_peak=most,
+        pids_denied=int(most >= limits.pids),
     )

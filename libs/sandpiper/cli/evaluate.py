@@ -1,0 +1,135 @@
+"""`sandpiper eval`: pass@1 of a policy version on a task set."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import Annotated, Any
+
+import typer
+
+from sandpiper.cli.client import SandpiperClient
+from sandpiper.cli.context import Connection
+from sandpiper.cli.errors import RUN_FAILED, BadInput
+from sandpiper.cli.options import AsJson, Timeout
+from sandpiper.cli.render import console, duration, percent, print_json
+from sandpiper.cli.transport import Json
+from sandpiper.cli.watch import watch_run
+from sandpiper.demo.stats import pass_rate, wilson
+
+POLICY = re.compile(r"(?P<run>run-[a-z0-9]+)(@(?P<version>\d+))?")
+
+
+def evaluate(
+    ctx: typer.Context,
+    policy: Annotated[
+        str, typer.Option(help="RUN@VERSION, RUN (its newest), starter, tiny, hub:ID or path:FOLDER.")
+    ],
+    tasks: Annotated[str, typer.Option(help="Task set: id, name or name@version.")],
+    split: Annotated[str, typer.Option(help="heldout, train or all.")] = "heldout",
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many tasks.")] = None,
+    samples: Annotated[int, typer.Option(min=1, help="Episodes per task.")] = 1,
+    temperature: Annotated[float, typer.Option(min=0, max=4, help="0 is greedy.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Of the sampling.")] = 0,
+    timeout: Timeout = None,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate a policy version: pass@1 with a Wilson 95 % interval.
+
+    Episodes that infrastructure failed are not counted as failures of the policy; they are reported.
+
+    Examples:
+
+        sandpiper eval --policy starter --tasks starter
+
+        sandpiper eval --policy run-01…@8 --tasks starter --split heldout --json
+    """
+    selection: Json = {"task_set": tasks, "split": None if split == "all" else split, "limit": limit}
+    document = {
+        "name": "eval",
+        "mode": "eval",
+        "policy": policy_source(policy),
+        "tasks": selection,
+        "sampling": {"temperature": temperature},
+        "samples_per_task": samples,
+        "seed": seed,
+    }
+    connection: Connection = ctx.obj
+    with connection.client() as client:
+        made = client.create_run(document)
+        if not as_json:
+            console().print(f"run {made['id']}", markup=False)
+        done = watch_run(client, made["id"], timeout, quiet=as_json)
+        result = summarise(client, done, policy, tasks, split)
+    if as_json:
+        print_json(result)
+    else:
+        _print(result)
+    if done["state"] != "succeeded":
+        raise typer.Exit(RUN_FAILED)
+
+
+def policy_source(text: str) -> Json:
+    """The `policy` of a run document."""
+    if text in ("starter", "tiny"):
+        return {"kind": text}
+    kind, colon, rest = text.partition(":")
+    if colon and rest and kind == "hub":
+        return {"kind": "hub", "hub_id": rest}
+    if colon and rest and kind == "path":
+        return {"kind": "path", "path": rest}
+    found = POLICY.fullmatch(text)
+    if found is None:
+        raise BadInput(f"--policy {text!r}: give RUN@VERSION, RUN, starter, tiny, hub:ID or path:FOLDER")
+    source: Json = {"kind": "run", "run_id": found["run"]}
+    return source if found["version"] is None else {**source, "version": int(found["version"])}
+
+
+def summarise(client: SandpiperClient, run: Json, policy: str, tasks: str, split: str) -> Json:
+    """Counts over all episodes that have a verdict."""
+    outcomes: dict[str, list[bool]] = defaultdict(list)
+    without = 0
+    for episode in client.episodes(run["id"]):
+        if episode["passed"] is None:
+            without += 1
+        else:
+            outcomes[episode["task_id"]].append(episode["passed"])
+    passed = sum(sum(values) for values in outcomes.values())
+    total = sum(map(len, outcomes.values()))
+    interval = wilson(passed, total)
+    return {
+        "run_id": run["id"],
+        "state": run["state"],
+        "reason": run["reason"],
+        "policy": policy,
+        "policy_run_id": run["policy_run_id"],
+        "policy_version": run["policy_version"],
+        "task_set_id": run["task_set_id"],
+        "tasks": tasks,
+        "split": split,
+        "task_count": len(outcomes),
+        "episodes": total,
+        "passed": passed,
+        "pass_at_1": pass_rate(outcomes),
+        "ci_low": interval.low,
+        "ci_high": interval.high,
+        "without_verdict": without,
+        "seconds": run["progress"]["elapsed_s"],
+    }
+
+
+def _print(result: dict[str, Any]) -> None:
+    out = console()
+    out.print(
+        f"pass@1 {percent(result['pass_at_1'])}  "
+        f"(95 % interval {percent(result['ci_low'])} to {percent(result['ci_high'])}; "
+        f"{result['passed']} of {result['episodes']} episodes on {result['task_count']} tasks, "
+        f"{duration(result['seconds'])})",
+        markup=False,
+    )
+    if result["without_verdict"]:
+        out.print(f"{result['without_verdict']} episodes have no verdict and are not counted", markup=False)
+    if result["state"] != "succeeded":
+        out.print(
+            f"the evaluation is {result['state']}: {result['reason'] or 'no reason given'}", markup=False
+        )

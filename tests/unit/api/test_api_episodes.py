@@ -127,7 +127,7 @@ async def test_snapshots_stream(
     assert again.status_code == 304
     assert (await client.get(f"/v1/episodes/{episode}/snapshot?turn=0")).content == b"archive"
     assert (await client.get(f"/v1/episodes/{episode}/snapshot?turn=1")).status_code == 404
-    assert not list(tmp_path.glob("sandpiper-download-*")), "left behind"  # noqa: ASYNC240
+    assert not list(tmp_path.glob("sandpiper-download-*")), "left behind"
 
 
 async def test_what_is_no_longer_stored_is_410(

@@ -152,7 +152,7 @@ async def test_a_stream_begins_with_a_snapshot_and_ends_with_the_run(
     feed = Feed(services.hub, sessions, 0.01)
 
     async def later() -> None:
-        while run["id"] not in services.hub.watched:  # noqa: ASYNC110
+        while run["id"] not in services.hub.watched:
             await asyncio.sleep(0.01)
         await feed.on_episode(received(EPISODE_EVENTS, event(run["id"])))
         await asyncio.sleep(0.15)  # long enough for a heartbeat

@@ -15,6 +15,7 @@ import asyncpg
 import pytest
 import zstandard
 
+from sandpiper.v1.events_pb2 import EpisodeEvent
 from tests.e2e.conftest import STEPS, Trained
 from tests.e2e.otlp import SeenSpan
 

@@ -45,7 +45,8 @@ def submit(
 
 @app.command()
 def validate(
-    path: Annotated[Path, typer.Argument(help="A folder with taskset.yaml.")],
+    path: Annotated[Path, typer.Argument(help="A folder with taskset.yaml, a .jsonl or a .tar.zst file.")],
+    only: Annotated[list[str] | None, typer.Option("--task", help="Only this task id. Repeatable.")] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Tasks at once.")] = 2,
     as_json: AsJson = False,
 ) -> None:
@@ -57,9 +58,9 @@ def validate(
 
         sandpiper tasks validate examples/tasks/starter
     """
-    from sandpiper.cli.validation import validate_folder  # noqa: PLC0415 (heavy, and only this needs it)
+    from sandpiper.cli.validation import validate_path  # noqa: PLC0415 (heavy, and only this needs it)
 
-    if not validate_folder(path, jobs, as_json):
+    if not validate_path(path, only or [], jobs, as_json):
         raise typer.Exit(1)
 
 

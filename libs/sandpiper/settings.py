@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from sandpiper.bus.settings import BusSettings
-from sandpiper.store.s3 import ObjectSettings
+from sandpiper.store.settings import ObjectSettings
 
 PREFIX = "SANDPIPER_"
 S = TypeVar("S", bound="ServiceSettings")

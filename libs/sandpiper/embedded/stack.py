@@ -10,6 +10,7 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import secrets
 import shutil
@@ -18,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 
 import structlog
 
@@ -31,7 +33,6 @@ from sandpiper.embedded.ports import Ports
 from sandpiper.embedded.rotation import rotate_forever
 from sandpiper.embedded.state import DataFolder, ProcessState, StackState
 from sandpiper.embedded.supervisor import Supervised, Unit
-from sandpiper.store.db.migrate import upgrade
 from sandpiper.store.objects import ObjectStore
 
 log = structlog.get_logger()
@@ -163,6 +164,10 @@ class EmbeddedStack:
     async def _start_infra(self) -> None:
         folder, known, state = self.folder, self.folder.secrets(), self.state
         ports = {name: int(url.rpartition(":")[2]) for name, url in self._urls.items()}
+        # As slow as all the rest together: begin early, in a thread.
+        migrate = asyncio.create_task(
+            asyncio.to_thread(importlib.import_module, "sandpiper.store.db.migrate")
+        )
         await asyncio.to_thread(s3.sweep, folder.path / "objects")
         cluster = folder.path / "postgres"
         await postgres.ensure_cluster(cluster, known, state.token, self._log("postgres"))
@@ -178,7 +183,7 @@ class EmbeddedStack:
             ),
         )
         await _start_all(self._infra)
-        await asyncio.gather(self._ensure_schema(ports["postgres"]), self._ensure_bucket())
+        await asyncio.gather(self._ensure_schema(ports["postgres"], await migrate), self._ensure_bucket())
 
     async def _start_services(self) -> None:
         units: list[Unit] = []
@@ -200,9 +205,9 @@ class EmbeddedStack:
     async def _ensure_topics(self) -> None:
         await ensure_topics(BusSettings(bootstrap=self.state.bootstrap, broker="tansu"))
 
-    async def _ensure_schema(self, port: int) -> None:
+    async def _ensure_schema(self, port: int, migrate: ModuleType) -> None:
         await postgres.ensure_database(port, self.folder.secrets())
-        await asyncio.to_thread(upgrade, self.state.database_url)
+        await asyncio.to_thread(migrate.upgrade, self.state.database_url)
 
     async def _ensure_bucket(self) -> None:
         objects = ObjectStore(self.state.objects)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from sandpiper.embedded import reaper
 from sandpiper.embedded.errors import StackError
-from sandpiper.store.s3 import ObjectSettings
+from sandpiper.store.settings import ObjectSettings
 
 
 class _Model(BaseModel):

@@ -25,7 +25,8 @@ from sandpiper.store.errors import (
     StoreRefused,
     StoreUnavailable,
 )
-from sandpiper.store.s3 import S3, ObjectSettings, sha256_file
+from sandpiper.store.s3 import S3, sha256_file
+from sandpiper.store.settings import ObjectSettings
 from sandpiper.v1.common_pb2 import Blob
 
 __all__ = [

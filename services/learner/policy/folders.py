@@ -1,7 +1,7 @@
 """Model folders on local disk: built once, atomically, and checked before they are used again.
 
-Invariants: a folder under its final name is complete; its `sandpiper.json`, written before the rename, holds the
-size and SHA-256 of every other file; a folder that fails the check is rebuilt, never used.
+Invariants: a folder under its final name is complete; its `sandpiper.json`, written before the rename, holds
+the size and SHA-256 of every other file; a folder that fails the check is rebuilt, never used.
 """
 
 from __future__ import annotations

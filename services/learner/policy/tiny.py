@@ -1,8 +1,8 @@
 """The `tiny` model: a random-weight Llama over bytes, the same for the same seed. For tests and CI.
 
-Its first hidden channel carries a constant, and the output head turns that into a prior over bytes: digits and
-the end of a line or turn are likely, other printable characters less so, the rest rare. Without it, one byte of
-260 would be right by luck and a run of a few steps would hardly ever see a reward.
+Its first hidden channel carries a constant, and the output head turns that into a prior over bytes: digits
+and the end of a line or turn are likely, other printable characters less so, the rest rare. Without it, one
+byte of 260 would be right by luck and a run of a few steps would hardly ever see a reward.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def tiny_folder(cache: Path, seed: int) -> Path:
 
 
 def tiny_config(vocabulary: int) -> Any:
-    """Two layers of width 128, about 0.4 million parameters; heads of 32 because vLLM on CPU has no smaller."""
+    """Two layers of width 128, about 0.4 million parameters; heads of 32 because vLLM on CPU has no
+    smaller."""
     from transformers import LlamaConfig  # noqa: PLC0415
 
     return LlamaConfig(

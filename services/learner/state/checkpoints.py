@@ -1,0 +1,158 @@
+"""Checkpoints: everything that a step changed, committed by one write, the manifest's.
+
+Invariants:
+* `checkpoints/<run>/<step>/manifest.json` is written after every object it names and deleted before any;
+* objects have names of their own per attempt, so a writer that lost the run cannot change a committed
+  checkpoint;
+* step 0 has no state of its own: its weights are the published policy version 0.
+"""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from sandpiper.store.errors import CorruptObject
+from sandpiper.store.objects import ObjectStore
+from sandpiper.v1.common_pb2 import Blob
+from sandpiper.v1.training_pb2 import TrainingStep
+from services.learner.state.blobs import blob_of
+from services.learner.state.ledger import Ledger
+
+MANIFEST = "manifest.json"
+STATE = "state.safetensors"
+LEDGER = "ledger.json.zst"
+
+
+class StoredFile(BaseModel):
+    """One object of a checkpoint."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    uri: str
+    sha256: str
+    bytes: int = Field(ge=0)
+
+    @classmethod
+    def of(cls, blob: Blob) -> StoredFile:
+        return cls(uri=blob.uri, sha256=blob.sha256, bytes=blob.bytes)
+
+    def blob(self) -> Blob:
+        """As a claim check."""
+        return Blob(uri=self.uri, sha256=self.sha256, bytes=self.bytes)
+
+
+class CheckpointManifest(BaseModel):
+    """A committed step."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    run_id: str
+    step: int = Field(ge=0)
+    version: int = Field(ge=0)
+    """Of the policy that has these weights."""
+    document: str
+    """The run document, JSON."""
+    base: str = ""
+    """What version 0 was."""
+    files: dict[str, StoredFile] = {}
+    """state.safetensors (weights and AdamW state in fp32, rng) and ledger.json.zst."""
+    offsets: dict[str, dict[int, int]] = {}
+    """Topic -> partition -> offset from which on messages of this run may be unconsumed. For people: what
+    counts are the ids in the ledger, since a broker that lost its log counts offsets anew."""
+    event: str = ""
+    """The step's TrainingStep message, base64, without its `checkpoint` field."""
+    created_at: float = 0.0
+
+    def training_step(self, own: Blob) -> TrainingStep:
+        """The event of this step; `own` is this manifest's blob."""
+        event = TrainingStep.FromString(base64.b64decode(self.event))
+        event.checkpoint.CopyFrom(own)
+        return event
+
+
+class Checkpoints:
+    """Checkpoints of all runs."""
+
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
+
+    async def latest(self, run_id: str) -> tuple[CheckpointManifest, Blob] | None:
+        """The newest committed checkpoint and its blob. Raises CorruptObject, StoreUnavailable."""
+        steps = await self.steps(run_id)
+        if not steps:
+            return None
+        key = self._key(run_id, steps[-1], MANIFEST)
+        data = await self._objects.read(key)
+        if data is None:  # pruned in between: a newer one is there
+            return await self.latest(run_id)
+        try:
+            return CheckpointManifest.model_validate_json(data), blob_of(self._objects, key, data)
+        except ValueError as error:
+            raise CorruptObject(f"{key}: {error}") from error
+
+    async def steps(self, run_id: str) -> list[int]:
+        """Committed steps, ascending."""
+        keys = await self._objects.list(f"checkpoints/{run_id}/")
+        found = (key.split("/") for key in keys if key.endswith(f"/{MANIFEST}"))
+        return sorted(int(parts[2]) for parts in found if len(parts) == 4)
+
+    async def put_state(
+        self, run_id: str, step: int, attempt: str, state: Path, ledger: Ledger
+    ) -> dict[str, StoredFile]:
+        """Store the objects of a checkpoint. They mean nothing until `commit`."""
+        folder = f"{step}/{attempt}"
+        files = {
+            LEDGER: await self._objects.put(self._key(run_id, folder, LEDGER), ledger.encode()),
+            STATE: await self._objects.put_file(self._key(run_id, folder, STATE), state),
+        }
+        return {name: StoredFile.of(blob) for name, blob in files.items()}
+
+    async def commit(self, manifest: CheckpointManifest) -> Blob:
+        """Make a checkpoint real."""
+        data = manifest.model_dump_json(indent=1).encode()
+        return await self._objects.put(self._key(manifest.run_id, manifest.step, MANIFEST), data)
+
+    async def ledger(self, manifest: CheckpointManifest) -> Ledger:
+        """What had been consumed at `manifest`."""
+        file = manifest.files.get(LEDGER)
+        return Ledger.decode(await self._objects.get(file.blob())) if file else Ledger()
+
+    async def fetch_state(self, manifest: CheckpointManifest, path: Path) -> bool:
+        """Download weights and optimizer state to `path`, verified; False at step 0, which has none."""
+        file = manifest.files.get(STATE)
+        if file is None:
+            return False
+        await self._objects.get_to_file(file.blob(), path)
+        return True
+
+    async def put_event(self, event: TrainingStep) -> None:
+        """Keep a step's event beyond its checkpoint, to answer for its groups at any later time."""
+        key = self._key(event.run_id, "steps", f"{event.step}.binpb")
+        await self._objects.put(key, event.SerializeToString(deterministic=True))
+
+    async def event(self, run_id: str, step: int) -> TrainingStep | None:
+        """The event of a step, None when there is none."""
+        data = await self._objects.read(self._key(run_id, "steps", f"{step}.binpb"))
+        return None if data is None else TrainingStep.FromString(data)
+
+    async def prune(self, run_id: str, keep: int) -> None:
+        """Delete all but the newest `keep` checkpoints, and what attempts that never committed left
+        behind."""
+        keys = [key.split("/") for key in await self._objects.list(f"checkpoints/{run_id}/")]
+        numbered = [parts for parts in keys if len(parts) > 3 and parts[2].isdigit()]
+        kept = set(sorted({int(p[2]) for p in numbered if p[3] == MANIFEST})[-keep:])
+        newest = max(kept, default=0)
+        gone = [parts for parts in numbered if int(parts[2]) not in kept and int(parts[2]) < newest]
+        for parts in sorted(gone, key=lambda parts: parts[3] != MANIFEST):
+            await self._objects.delete("/".join(parts))
+
+    def _key(self, run_id: str, part: int | str, name: str) -> str:
+        return f"checkpoints/{run_id}/{part}/{name}"
+
+
+def encode_event(event: TrainingStep) -> str:
+    """For `CheckpointManifest.event`."""
+    return base64.b64encode(event.SerializeToString(deterministic=True)).decode()

@@ -52,6 +52,8 @@ class Execution:
         self._memory_seen = self._pids_seen = 0
         self._pids_since: float | None = None
         self._pid = -1
+        # A workspace that is over the limit already may still be tidied up.
+        self._files_allowed = max(request["max_files"], _files())
 
     def run(self) -> tuple[dict[str, Any], list[bytes]]:
         """Run to the end; the report and its body (stdout, stderr, channel)."""
@@ -71,7 +73,7 @@ class Execution:
         return [self._out, self._err] + ([self._channel] if self._channel else [])
 
     def _start(self) -> None:
-        stdin = launch.memfd(self._stdin)
+        stdin = launch.readable(self._stdin)
         descriptors = {0: stdin, 1: self._out.write_end, 2: self._err.write_end}
         if self._channel:
             descriptors[launch.RESULT_FD] = self._channel.theirs
@@ -134,7 +136,7 @@ class Execution:
     def _check(self, now: float) -> None:
         full = [workspace.is_full(path) for path in DISKS]
         self._disk_seen_full = self._disk_seen_full or any(full)
-        if sum(workspace.used(path)[1] for path in DISKS) > self._request["max_files"]:
+        if _files() > self._files_allowed:
             self._stop = self._stop or "files"
         if not self._request["gated"]:
             self._take_census(now)
@@ -190,6 +192,10 @@ class Execution:
             entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_size >= limit
             for entry in os.scandir(WORKSPACE)
         )
+
+
+def _files() -> int:
+    return sum(workspace.used(path)[1] for path in DISKS)
 
 
 def clean_scratch() -> None:

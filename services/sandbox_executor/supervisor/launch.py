@@ -33,11 +33,11 @@ def harden() -> None:
         raise RuntimeError("the supervisor is still dumpable")
 
 
-def memfd(data: bytes) -> int:
+def readable(data: bytes) -> int:
     """A descriptor that reads `data`, then ends."""
     if not data:
         return os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-    fd = os.memfd_create("stdin", os.MFD_CLOEXEC)
+    fd = os.open("/tmp", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC)
     os.write(fd, data)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd

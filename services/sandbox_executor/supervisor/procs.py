@@ -7,7 +7,6 @@ import time
 
 KILL_DEADLINE_S = 10.0
 _TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Unkillable(Exception):
@@ -58,7 +57,7 @@ def _kill_everyone() -> bool:
 
 
 class Census:
-    """Totals over all living processes but pid 1: CPU seconds, private resident bytes, threads."""
+    """Totals over all living processes but pid 1: CPU seconds, anonymous and shared memory, threads."""
 
     __slots__ = ("cpu", "memory", "threads")
 
@@ -71,12 +70,18 @@ class Census:
     def _add(self, folder: str) -> None:
         try:
             fields = _read(folder + "/stat").rpartition(b")")[2].split()
-            resident, shared = _read(folder + "/statm").split()[1:3]
-        except (OSError, ValueError):
+            status = _read(folder + "/status")
+        except OSError:
             return  # it ended meanwhile
         self.cpu += sum(int(field) for field in fields[11:15]) / _TICKS
         self.threads += int(fields[17])
-        self.memory += (int(resident) - int(shared)) * _PAGE
+        self.memory += _kib(status, b"RssAnon:") + _kib(status, b"RssShmem:")
+
+
+def _kib(status: bytes, name: bytes) -> int:
+    """A size from /proc/<pid>/status in bytes; 0 for a process that has none any more."""
+    _, found, rest = status.partition(name)
+    return int(rest.split(None, 1)[0]) * 1024 if found else 0
 
 
 def _read(path: str) -> bytes:

@@ -156,7 +156,7 @@ def _octal(field: bytes) -> int:
 
 
 def unpack(root: int, body: Body, keep: list[bytes]) -> int:
-    """Unpack the archive in `body`; with `keep`, only those paths and what is below them. Returns the count."""
+    """Unpack the archive in `body`; with `keep`, only those paths and what is below. Returns the count."""
     count = 0
     links: list[tuple[bytes, int]] = []
     for member in _members(body):

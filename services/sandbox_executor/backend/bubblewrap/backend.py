@@ -45,7 +45,7 @@ class BubblewrapBackend:
         self._live: set[BubblewrapSandbox] = set()
         self._uids = deque(range(settings.uid_base, settings.uid_base + settings.uid_count))
         self._serial = itertools.count()
-        self._seccomp = filter_program()
+        self._seccomp: bytes | None = None
         self._system: System | None = None
         self._groups: GroupTree | None = None
         self._proven: tuple[str, ...] = ()
@@ -79,6 +79,7 @@ class BubblewrapBackend:
             raise CreateFailed(
                 "no_cgroup", "no writable control groups (memory, pids, cpu accounting) on this host"
             )
+        self._seccomp = filter_program(memory_files=self._groups is not None)
 
     async def create(self, spec: SandboxSpec) -> BubblewrapSandbox:
         if self._system is None:

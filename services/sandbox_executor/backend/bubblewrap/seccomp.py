@@ -39,11 +39,11 @@ NOT_AT_SUPERVISOR = {
     "sched_setaffinity": 203, "sched_setparam": 142, "sched_setscheduler": 144,
     "sched_setattr": 314, "migrate_pages": 256, "move_pages": 279,
 }  # fmt: skip
-PRLIMIT = {"prlimit64": 302}
+OTHERS = {"prlimit64": 302, "memfd_create": 319}
 PRIORITY_CALLS = {"setpriority": 141, "ioprio_set": 251}
 _USER_CLASS = {"setpriority": 2, "ioprio_set": 3}
 CLONE, SOCKET = "clone", "socket"
-_X86 = {**DENIED, **NO_SYSTEM_CALL, **NOT_AT_SUPERVISOR, **PRLIMIT, **PRIORITY_CALLS, CLONE: 56, SOCKET: 41}
+_X86 = {**DENIED, **NO_SYSTEM_CALL, **NOT_AT_SUPERVISOR, **OTHERS, **PRIORITY_CALLS, CLONE: 56, SOCKET: 41}
 _ARM = {
     "acct": 89, "add_key": 217, "bpf": 280, "chroot": 51, "delete_module": 106, "finit_module": 273,
     "fsconfig": 431, "fsmount": 432, "fsopen": 430, "fspick": 433, "init_module": 105, "kexec_file_load": 294,
@@ -57,7 +57,7 @@ _ARM = {
     "clone3": 435, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
     "shmget": 194, "semget": 190, "msgget": 186, "prlimit64": 261, "sched_setaffinity": 122,
     "sched_setparam": 118, "sched_setscheduler": 119, "sched_setattr": 274, "migrate_pages": 238,
-    "move_pages": 239, "setpriority": 140, "ioprio_set": 30, CLONE: 220, SOCKET: 198,
+    "move_pages": 239, "setpriority": 140, "ioprio_set": 30, "memfd_create": 279, CLONE: 220, SOCKET: 198,
 }  # fmt: skip
 
 
@@ -72,8 +72,11 @@ class Machine:
 MACHINES = {"x86_64": Machine(0xC000003E, _X86), "aarch64": Machine(0xC00000B7, _ARM)}
 
 
-def filter_program(machine: str | None = None) -> bytes | None:
-    """The filter for this architecture, as bubblewrap's --seccomp wants it; None where there is no table."""
+def filter_program(machine: str | None = None, *, memory_files: bool = True) -> bytes | None:
+    """The filter for this architecture, as bubblewrap's --seccomp wants it; None where there is no table.
+
+    Without `memory_files` memfd_create is refused as well: only a control group can count such files.
+    """
     chosen = MACHINES.get(machine or platform.machine())
     if chosen is None:
         return None
@@ -81,7 +84,7 @@ def filter_program(machine: str | None = None) -> bytes | None:
     body += [_op(_JGE, 0x40000000, 0, 1), _refuse(errno.ENOSYS)]  # x32 calls under other numbers
     for name in sorted(DENIED):
         body += [_op(_JEQ, chosen.numbers[name], 0, 1), _refuse(errno.EPERM)]
-    for name in sorted(NO_SYSTEM_CALL):
+    for name in sorted(NO_SYSTEM_CALL) + ([] if memory_files else ["memfd_create"]):
         body += [_op(_JEQ, chosen.numbers[name], 0, 1), _refuse(errno.ENOSYS)]
     for name in sorted(NOT_AT_SUPERVISOR):
         body += _when(chosen.numbers[name], [_op(_LD, _ARG0), _op(_JEQ, 1, 0, 1), _refuse(errno.EPERM)])

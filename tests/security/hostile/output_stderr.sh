@@ -1,0 +1,4 @@
+# expect: output_limit
+# within: 20
+# Complains without end.
+yes complaint >&2

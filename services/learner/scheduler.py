@@ -130,7 +130,11 @@ class Scheduler:
         self._unload(run)
         await self._steps.claim(run)
         if not await self._registry.read_point(run):
-            raise StoreError(f"run {run.run_id} has lost its checkpoints")
+            if run.point is not None:
+                raise StoreError(f"run {run.run_id} has lost its checkpoints")
+            # Its creation is under way, or its command is still to come.
+            self._put_off(run)
+            return
         run.needs_refresh = False
         run.stop_step.clear()
         await self._steps.heal(run)

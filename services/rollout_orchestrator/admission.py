@@ -13,9 +13,10 @@ import random
 from collections.abc import Sequence
 
 import structlog
+from sqlalchemy import func, select
+
 from sandpiper.runs import RunDocument, TaskSelection
 from sandpiper.store.db.models import Episode, Group, Run, TaskRow
-from sqlalchemy import func, select
 
 from .groups import POISON, open_group
 from .states import UNFINISHED, GroupState, RunState

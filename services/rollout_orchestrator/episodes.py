@@ -12,13 +12,14 @@ Invariants:
 from __future__ import annotations
 
 import structlog
+from sqlalchemy import select
+
 from sandpiper.runs import RunDocument
 from sandpiper.store.blobs import blob_to_json
 from sandpiper.store.db.models import Attempt, Episode, PolicyVersion, Run, TaskRow, Turn
 from sandpiper.telemetry import metrics
 from sandpiper.topics import GRADING_REQUESTS, INFERENCE_REQUESTS, SANDBOX_COMMANDS, Topic
 from sandpiper.v1 import common_pb2, grading_pb2, inference_pb2, sandbox_pb2
-from sqlalchemy import select
 
 from . import requests
 from .events import changed, finish, finished

@@ -14,13 +14,14 @@ import secrets
 from typing import TypeVar
 
 import structlog
+from sqlalchemy import select
+
 from sandpiper.ids import new_id
 from sandpiper.runs import RunDocument
 from sandpiper.store.blobs import blob_from_json
 from sandpiper.store.db.models import Episode, Group, Run, TaskRow, Turn
 from sandpiper.topics import TRAJECTORIES
 from sandpiper.v1.training_pb2 import Trajectory, TrajectoryGroup
-from sqlalchemy import select
 
 from .episodes import Episodes
 from .events import finish, root_traceparent

@@ -6,6 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from sqlalchemy import delete
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession
+
 from sandpiper.bus.errors import Retry
 from sandpiper.bus.message import Received
 from sandpiper.clock import Clock
@@ -23,10 +28,6 @@ from sandpiper.topics import (
     TRAINING_STEPS,
     Topic,
 )
-from sqlalchemy import delete
-from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.exc import DBAPIError, IntegrityError
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from . import results, runs, tasksets
 from .work import Work

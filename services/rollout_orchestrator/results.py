@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
+from sqlalchemy import select
+
 from sandpiper.runs import RunDocument
 from sandpiper.store.db.models import Episode, Group, Run, TaskRow
 from sandpiper.v1 import common_pb2, grading_pb2, inference_pb2, sandbox_pb2
 from sandpiper.v1.sandbox_pb2 import OUTCOME_INFRA_ERROR
-from sqlalchemy import select
 
 from . import groups
 from .episodes import Episodes

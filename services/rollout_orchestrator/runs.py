@@ -11,6 +11,9 @@ from __future__ import annotations
 import json
 
 import structlog
+from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import insert
+
 from sandpiper.runs import RunDocument
 from sandpiper.store.blobs import blob_to_json
 from sandpiper.store.db.models import (
@@ -25,8 +28,6 @@ from sandpiper.store.db.models import (
 from sandpiper.telemetry import metrics, tracing
 from sandpiper.topics import RUN_COMMANDS
 from sandpiper.v1 import run_pb2, training_pb2
-from sqlalchemy import func, select
-from sqlalchemy.dialects.postgresql import insert
 
 from .admission import selected_tasks
 from .events import finish

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 import structlog
+from sqlalchemy import func, select
+
 from sandpiper.bus.errors import Retry
 from sandpiper.bus.outbox import OutboxRelay
 from sandpiper.clock import Clock
@@ -20,7 +22,6 @@ from sandpiper.store.db.models import Episode, Group, Run
 from sandpiper.topics import RUN_COMMANDS
 from sandpiper.v1.common_pb2 import Failure
 from sandpiper.v1.run_pb2 import CreateRun, RunCommand
-from sqlalchemy import func, select
 
 from . import groups, results
 from .admission import admit

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 import zstandard
+
 from sandpiper.bus.errors import Reject
 from sandpiper.store.blobs import blob_to_json
 from sandpiper.store.db.models import Json, TaskRow, TaskSet

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+
 from sandpiper.tasks.model import Files, HarnessName, Language, Task, TaskLimits, TestSpec
 
 

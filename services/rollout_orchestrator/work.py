@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from google.protobuf.message import Message
+from sqlalchemy.ext.asyncio import AsyncSession
+
 from sandpiper.bus import outbox
 from sandpiper.clock import Clock
 from sandpiper.topics import Topic
-from sqlalchemy.ext.asyncio import AsyncSession
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
 from sandpiper.v1.sandbox_pb2 import SandboxResult
-
 from services.rollout_orchestrator.taskspec import TaskSpec
 
 Message = dict[str, str]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sandpiper.v1.sandbox_pb2 import SandboxResult
-
 from services.rollout_orchestrator.taskspec import TaskSpec
 
 from .outcome import describe

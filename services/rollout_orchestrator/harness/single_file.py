@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from sandpiper.tasks.languages import LANGUAGES, test_files
 from sandpiper.v1.sandbox_pb2 import OUTCOME_OK, SandboxResult
-
 from services.rollout_orchestrator.taskspec import TaskSpec
 
 from .outcome import describe

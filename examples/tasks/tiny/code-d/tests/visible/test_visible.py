@@ -1,0 +1,13 @@
+def text():
+    with open("answer.txt", encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def start():
+    """Digits before the first character that is not one."""
+    answer = text()
+    return next((i for i, character in enumerate(answer) if character not in "0123456789"), len(answer))
+
+
+def test_starts_with_7_digits():
+    assert start() >= 7

@@ -1,0 +1,40 @@
+def text():
+    with open("answer.txt", encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def longest_run():
+    """Characters in the longest run of digits."""
+    longest = current = 0
+    for character in text():
+        current = current + 1 if character in "0123456789" else 0
+        longest = max(longest, current)
+    return longest
+
+
+def test_1_digits_in_a_row():
+    assert longest_run() >= 1
+
+
+def test_2_digits_in_a_row():
+    assert longest_run() >= 2
+
+
+def test_3_digits_in_a_row():
+    assert longest_run() >= 3
+
+
+def test_4_digits_in_a_row():
+    assert longest_run() >= 4
+
+
+def test_5_digits_in_a_row():
+    assert longest_run() >= 5
+
+
+def test_6_digits_in_a_row():
+    assert longest_run() >= 6
+
+
+def test_7_digits_in_a_row():
+    assert longest_run() >= 7

@@ -81,7 +81,8 @@ def _record(scope: Scope, status: int, seconds: float) -> None:
     metrics.HTTP_SECONDS.labels(route).observe(seconds)
     if scope["path"] not in QUIET:
         caller = scope.get("state", {}).get("caller")
-        log.info(
+        write = log.debug if scope["method"] == "GET" and status < 400 else log.info
+        write(
             "request",
             method=scope["method"],
             path=scope["path"],

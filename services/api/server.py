@@ -39,6 +39,7 @@ class HttpServer:
             uvicorn.Config(
                 app,
                 log_config=None,
+                log_level="warning",
                 access_log=False,
                 lifespan="off",
                 server_header=False,

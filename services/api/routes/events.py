@@ -19,7 +19,17 @@ from services.api.services import Services, Using
 
 router = APIRouter(prefix="/v1", tags=["runs"])
 
-STREAM: dict[str, Any] = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+EVENT: dict[str, Any] = {
+    "type": "object",
+    "description": "One server-sent event; `data` is JSON text.",
+    "required": ["event", "data"],
+    "properties": {
+        "event": {"enum": ["snapshot", "episode", "step", "run", "lost", "end"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+        "id": {"type": "string"},
+    },
+}
+STREAM: dict[str, Any] = {"content": {"text/event-stream": {"schema": EVENT}}}
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 

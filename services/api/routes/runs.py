@@ -30,7 +30,7 @@ State = Literal["waiting", "running", "paused", "succeeded", "failed", "cancelle
 Verb = Literal["pause", "resume", "cancel"]
 Key = Annotated[str | None, Header(description=IDEMPOTENCY_KEY)]
 LEGAL: dict[str, frozenset[str]] = {
-    "pause": frozenset({"waiting", "running"}),
+    "pause": frozenset({"running"}),
     "resume": frozenset({"paused"}),
     "cancel": frozenset({"waiting", "running", "paused"}),
 }

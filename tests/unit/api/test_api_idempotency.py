@@ -124,7 +124,7 @@ async def test_a_crash_before_the_record_has_one_effect(
 
 
 async def test_a_command_is_replayed_too(client: httpx.AsyncClient, run: dict[str, Any]) -> None:
-    url = f"/v1/runs/{run['id']}/pause"
+    url = f"/v1/runs/{run['id']}/cancel"
     first = await client.post(url, headers=KEY)
     again = await client.post(url, headers=KEY)
     assert first.status_code == again.status_code == 200

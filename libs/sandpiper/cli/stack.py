@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import signal
 import sys
 import time
@@ -77,12 +79,16 @@ def up(
     except KeyboardInterrupt:
         console.print("stopped")
         raise typer.Exit(130) from None
-    console.print(table(launched.first))
-    console.print(_next_steps(launched.first, data, detach))
-    if detach:
-        launched.release()
-    else:
-        _stay(console, launched)
+    try:
+        console.print(table(launched.first))
+        console.print(_next_steps(launched.first, data, detach))
+        if detach:
+            launched.release()
+        else:
+            _stay(console, launched)
+    except KeyboardInterrupt:
+        console.print("stopping …")
+        launched.stop()
 
 
 def _interrupt(_number: int, _frame: object) -> None:
@@ -90,24 +96,19 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 
 def _stay(console: Console, launched: Launched) -> None:
-    """Report what changes until Ctrl-C or the supervisor's end; then stop everything."""
+    """Report what changes until the supervisor ends, which is a failure here."""
     seen = {process.name: process.state for process in launched.first.processes}
-    try:
-        while launched.process.poll() is None:
-            state = launched.folder.read_state()
-            for process in state.processes if state else []:
-                if seen.get(process.name) != process.state:
-                    colour = COLOURS.get(process.state, "white")
-                    console.print(
-                        f"{time.strftime('%H:%M:%S')} {process.name}: [{colour}]{process.state}[/] "
-                        f"(restarts: {process.restarts})"
-                    )
-                    seen[process.name] = process.state
-            time.sleep(POLL_S)
-    except KeyboardInterrupt:
-        console.print("stopping …")
-        launched.stop()
-        return
+    while launched.process.poll() is None:
+        state = launched.folder.read_state()
+        for process in state.processes if state else []:
+            if seen.get(process.name) != process.state:
+                colour = COLOURS.get(process.state, "white")
+                console.print(
+                    f"{time.strftime('%H:%M:%S')} {process.name}: [{colour}]{process.state}[/] "
+                    f"(restarts: {process.restarts})"
+                )
+                seen[process.name] = process.state
+        time.sleep(POLL_S)
     _fail(f"the supervisor ended; see {launched.folder.logs / 'supervisor.log'}")
 
 
@@ -203,14 +204,15 @@ def table(state: StackState) -> Table:
 
 
 def _next_steps(state: StackState, data: Path, detached: bool) -> str:
-    suffix = "" if data == DEFAULT_DATA else f" --data {data}"
     lines = ["", f"API and dashboard: {state.api_url}"] if state.api_url else [""]
+    lines += ["Next:" if detached else "Next, in another terminal:"]
+    if data != DEFAULT_DATA and "SANDPIPER_DATA_DIR" not in os.environ:
+        lines += [f"  export SANDPIPER_DATA_DIR={shlex.quote(str(data.absolute()))}"]
     lines += [
-        "Next, in another terminal:" if not detached else "Next:",
         "  sandpiper tasks submit examples/tasks/starter",
         "  sandpiper run create examples/runs/smollm2.yaml",
-        f"  sandpiper logs -f{suffix}",
-        f"  sandpiper down{suffix}" if detached else "Ctrl-C stops everything.",
+        "  sandpiper logs -f",
+        "  sandpiper down" if detached else "Ctrl-C stops everything.",
     ]
     return "\n".join(lines)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -173,3 +175,36 @@ def test_identity_of_a_process() -> None:
         time.sleep(0.02)
     assert reaper.start_ticks(ended.pid) is None, "a zombie is gone"
     ended.wait()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has anything to give up")
+@pytest.mark.parametrize("reachable", [True, False])
+def test_where_user_namespaces_are_forbidden_another_user_runs_it(tmp_path: Path, reachable: bool) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="shim-test-", dir="/var/tmp"))
+    try:
+        needed = folder / "a" / "needed"
+        needed.mkdir(parents=True)
+        folder.chmod(0o711)
+        (folder / "a").chmod(0o711 if reachable else 0o700)
+        shim = Path(reaper.__file__).with_name("shim.py")
+        forbidden = (
+            f"import runpy; main = runpy.run_path({str(shim)!r})['main']\n"
+            "main.__globals__['_enter_user_namespace'] = lambda _: False\n"
+            "main()"
+        )
+        arguments = [f"--parent={os.getpid()}", "--death-signal=15", "--not-root=nobody", f"--needs={needed}"]
+        result = subprocess.run(
+            [sys.executable, "-c", forbidden, *arguments, "--", "/usr/bin/id", "-un"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+        if reachable:
+            assert (result.returncode, result.stdout) == (0, "nobody\n"), result.stderr
+            assert needed.owner() == "nobody"
+        else:
+            assert result.returncode != 0
+            assert f"user nobody cannot reach {needed}" in result.stderr
+    finally:
+        shutil.rmtree(folder)

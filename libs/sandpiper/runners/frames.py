@@ -7,13 +7,14 @@ a frame above the codec's limit is a protocol error; `kill` ends the candidate's
 from __future__ import annotations
 
 import os
+import resource
 import select
 import sys
 import time
 
 from sandpiper.runners.codec import MAX_BYTES
 
-SIGKILL = 9
+SIGKILL, SIGXCPU = 9, 24
 IGNORED = (1, 2, 3, 10, 12, 13, 14, 15)
 """HUP, INT, QUIT, USR1, USR2, PIPE, ALRM, TERM: ignored by the trusted side, default in candidates."""
 READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
@@ -22,6 +23,10 @@ WRITABLE = select.POLLOUT | select.POLLERR
 
 class Died(Exception):
     """The candidate's process ended, or broke the protocol, where an answer was due."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Late(Exception):
@@ -80,6 +85,23 @@ class Child:
             if fd >= 0:
                 os.close(fd)
         return os.waitpid(self.pid, 0)[1]
+
+    def limit_cpu(self, seconds: float) -> None:
+        """From now on the process, and each fork of it by itself, may use so much CPU time (rounded up)."""
+        soft = max(1, int(seconds + 0.999))
+        try:
+            resource.prlimit(self.pid, resource.RLIMIT_CPU, (soft, soft + 1))
+        except OSError:  # it ended, or gave itself a lower limit
+            return
+
+    def cpu_s(self) -> float:
+        """CPU time of the process and of its ended children."""
+        try:
+            with open(f"/proc/{self.pid}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            return 0.0
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
     def _exactly(self, size: int, deadline: float) -> bytes:
         while len(self._data) < size:

@@ -1,7 +1,7 @@
 """The trusted run of a plan: test modules from memory, one verdict per expected test, a time budget for all.
 
 Plan: nonce, files {path: text}, test_files [path], expected [id], modules {module: path}, artifacts [path],
-test_s, total_s. Report: nonce, tests [{id, status, kind, message, seconds}], missing [path].
+wall_s, cpu_s, test_cpu_s. Report: nonce, tests [{id, status, kind, message, seconds}], missing [path].
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MESSAGE_CHARS = 600
+SHORTEST_S = 0.5
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/tmp"}
 
 
@@ -32,8 +33,14 @@ def run(plan: dict[str, Any]) -> dict[str, Any]:
     run = Run(plan)
     real, sys.stdout = sys.stdout, io.StringIO()  # tests may print what the candidate must not read
     try:
-        for path in plan["test_files"]:
-            run.file(path)
+        if plan["runner"] == "pytest":
+            from sandpiper.runners import pytest_hidden  # noqa: PLC0415 - only images with pytest have it
+
+            pytest_hidden.run(run)
+        else:
+            sys.modules["pytest"] = minipytest
+            for path in plan["test_files"]:
+                run.file(path)
     finally:
         run.session.close()
         sys.stdout = real
@@ -46,24 +53,54 @@ class Run:
     def __init__(self, plan: dict[str, Any]) -> None:
         self.plan = plan
         self.results: dict[str, dict[str, Any]] = {}
-        self.end = time.monotonic() + plan["total_s"]
+        self.end: float | None = None
+        """When the time for all tests is used up; it begins with the first test file."""
         here = os.path.dirname(os.path.abspath(__file__))
         self.session = Session(python_argv(os.path.join(here, "candidate.py")), dict(ENVIRONMENT))
-        sys.modules.setdefault("pytest", minipytest)
+        self.open = overlay_open(plan["files"])
         sys.meta_path.insert(0, Finder(self.session, plan["modules"], plan["files"]))
 
     def file(self, path: str) -> None:
         """Load one test file and run its tests."""
-        namespace = {"open": overlay_open(self.plan["files"])}
-        module = testkit.TestModule(path, self.plan["files"][path], namespace)
-        self.session.deadline, self.session.aborted = self._deadline(), None
+        module = testkit.TestModule(path, self.plan["files"][path], {"open": self.open})
+        self.arm()
         failure = self._attempt(module, module.execute)
-        cases = _by_name(module) if failure is None else {}
-        for test_id in self.plan["expected"]:
-            if failure is not None and test_id.startswith(f"{path}::"):
-                self.results[test_id] = {**failure, "seconds": 0.0}
-        for name, functions in cases.items():
+        if failure is not None:
+            self.fail_file(path, failure)
+            return
+        for name, functions in _by_name(module).items():
             self.results[f"{path}::{name}"] = self._test(module, functions)
+
+    def arm(self) -> None:
+        """Before a test file is loaded: its imports have a test's time."""
+        if self.end is None:
+            self.end = time.monotonic() + self.plan["wall_s"]
+        self.session.deadline, self.session.cpu_s = self._deadline(), self.plan["test_cpu_s"]
+        self.session.aborted = None
+
+    def begin(self) -> None:
+        """Before a test: a fresh fork of the candidate, with a test's time."""
+        cpu_left = self.plan["cpu_s"] - self.session.cpu_used()
+        self.session.begin(self._deadline(), min(self.plan["test_cpu_s"], cpu_left))
+
+    def fail_file(self, path: str, failure: dict[str, Any]) -> None:
+        """Every test expected of `path` has failed alike."""
+        for test_id in self.plan["expected"]:
+            if test_id.startswith(f"{path}::"):
+                self.results[test_id] = {**failure, "seconds": 0.0}
+
+    def note(self, test_id: str, verdict: dict[str, Any], seconds: float) -> None:
+        """Add one part's verdict to a test: the first that is no pass stays."""
+        known = self.results.get(test_id)
+        if known is None or known["status"] == "passed":
+            self.results[test_id] = {**verdict, "seconds": seconds + (known or {"seconds": 0.0})["seconds"]}
+
+    def verdict_of(self, error: BaseException | None, message: str) -> dict[str, Any]:
+        """The failure that `error` means, unless the candidate was lost under it."""
+        if self.session.aborted is not None:
+            kind, message = self.session.aborted
+            return _result("failed" if kind == "timeout" else "error", kind, message, 0.0)
+        return _failure(error, message)
 
     def report(self) -> list[dict[str, Any]]:
         """One entry per expected test, in the plan's order, then tests that only running could find."""
@@ -77,13 +114,13 @@ class Run:
     def _test(self, module: testkit.TestModule, cases: list[Callable[[], Any]]) -> dict[str, Any]:
         """One test, in one fork of the candidate: every case must pass, and there must be one."""
         started = time.monotonic()
-        if started >= self.end:
+        if self._spent():
             return _result("failed", "timeout", "not run: the time for all tests is used up", 0.0)
         if not cases:
             return _result("missing", "", "no case", 0.0)
 
         def test() -> None:
-            self.session.begin(self._deadline())
+            self.begin()
             for case in cases:
                 case()
 
@@ -98,16 +135,19 @@ class Run:
         except Abort:
             pass
         except (Exception, SystemExit) as error:
-            if self.session.aborted is None:
-                return _failure(module, error)
-        if self.session.aborted is None:
-            return None
-        kind, message = self.session.aborted
-        return _result("failed" if kind == "timeout" else "error", kind, message, 0.0)
+            return self.verdict_of(error, module.explain(error))
+        return None if self.session.aborted is None else self.verdict_of(None, "")
 
     def _deadline(self) -> float:
-        limit = self.plan["test_s"]
-        return float(min(time.monotonic() + limit, self.end))
+        """Half of the wall time that is left, so that one test that sleeps leaves some to the others."""
+        now = time.monotonic()
+        left = (self.end if self.end is not None else now + self.plan["wall_s"]) - now
+        return now + max(left / 2, min(left, SHORTEST_S))
+
+    def _spent(self) -> bool:
+        """The time for all tests is used up, wall or CPU."""
+        wall = self.end is not None and time.monotonic() >= self.end
+        return wall or self.session.cpu_used() >= self.plan["cpu_s"]
 
 
 def _by_name(module: testkit.TestModule) -> dict[str, list[Callable[[], Any]]]:
@@ -118,14 +158,13 @@ def _by_name(module: testkit.TestModule) -> dict[str, list[Callable[[], Any]]]:
     return found
 
 
-def _failure(module: testkit.TestModule, error: BaseException) -> dict[str, Any]:
-    name = getattr(error, "from_candidate", "")
-    message = module.explain(error)
-    if type(error) is CandidateError and name:
-        message = name
+def _failure(error: BaseException | None, message: str) -> dict[str, Any]:
+    candidates = getattr(error, "from_candidate", "")
+    if type(error) is CandidateError and candidates:
+        message = candidates
     if isinstance(error, SyntaxError):
         return _result("error", "syntax", message, 0.0)
-    if isinstance(error, AssertionError) and not name:
+    if isinstance(error, AssertionError) and not candidates:
         return _result("failed", "assertion", message, 0.0)
     return _result("error", "exception", message, 0.0)
 

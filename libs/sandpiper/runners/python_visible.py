@@ -1,6 +1,6 @@
 """Runs visible tests against the workspace and prints a short report for the policy.
 
-    python3 -I -S -B python_visible.py [--seconds N] [--pytest] TEST_FILE...
+    python3 -I -S -B python_visible.py [--cpu S] [--wall S] [--pytest] TEST_FILE...
 
 Standalone, Python 3.9 or newer. Tests and candidate share this process: the result informs the policy and
 earns nothing, so there is nothing to protect. Exit status: 0 all passed, 1 any failed, 2 nothing to run.
@@ -29,6 +29,29 @@ PRINTED_CHARS = 160
 
 class OverTime(BaseException):
     """Raised by the timer inside a test; no `except Exception` of a candidate swallows it."""
+
+
+class Timer:
+    """Ends a test by CPU time, which a busy machine does not change, or else by wall time."""
+
+    def __init__(self, cpu_s: float, wall_s: float) -> None:
+        self._limits = ((_signal.ITIMER_PROF, cpu_s), (_signal.ITIMER_REAL, wall_s))
+        self._texts = {_signal.SIGPROF: f"{cpu_s:g} s of CPU time", _signal.SIGALRM: f"{wall_s:g} s"}
+        for number in self._texts:
+            _signal.signal(number, self._over)
+
+    def start(self) -> None:
+        """Begin a test."""
+        for timer, seconds in self._limits:
+            _signal.setitimer(timer, seconds)
+
+    def stop(self) -> None:
+        """The test is over."""
+        for timer, _ in self._limits:
+            _signal.setitimer(timer, 0)
+
+    def _over(self, number: int, frame: Any) -> NoReturn:
+        raise OverTime(self._texts[number])
 
 
 class Report:
@@ -64,17 +87,18 @@ class Report:
 
 def main(argv: list[str]) -> int:
     """Run the files; see the module's text."""
-    seconds, paths = 5.0, list(argv)
-    if paths[:1] == ["--seconds"]:
-        seconds, paths = float(paths[1]), paths[2:]
+    limits, paths = {"--cpu": 5.0, "--wall": 10.0}, list(argv)
+    while paths and paths[0] in limits:
+        limits[paths[0]] = float(paths[1])
+        paths = paths[2:]
     if paths[:1] == ["--pytest"]:
         return _run_pytest(paths[1:])
-    _signal.signal(_signal.SIGALRM, _over_time)
+    timer = Timer(limits["--cpu"], limits["--wall"])
     sys.path.insert(0, os.getcwd())
     sys.modules.setdefault("pytest", minipytest)
     report = Report()
     for path in paths:
-        _run_file(path, seconds, report, several=len(paths) > 1)
+        _run_file(path, timer, report, several=len(paths) > 1)
         if report.stopped:
             break
     if not report.ran:
@@ -84,11 +108,11 @@ def main(argv: list[str]) -> int:
     return 1 if report.failures else 0
 
 
-def _run_file(path: str, seconds: float, report: Report, several: bool) -> None:
+def _run_file(path: str, timer: Timer, report: Report, several: bool) -> None:
     with open(path, encoding="utf-8") as file:
         module = testkit.TestModule(path, file.read())
     prefix = f"{path}::" if several else ""
-    if not _attempt(path, module, module.execute, seconds, report):
+    if not _attempt(path, module, module.execute, timer, report):
         report.ran += 1
         report.broken = report.stopped = True
         return
@@ -96,26 +120,26 @@ def _run_file(path: str, seconds: float, report: Report, several: bool) -> None:
         if report.stopped:
             return
         report.ran += 1
-        _attempt(prefix + name, module, function, seconds, report)
+        _attempt(prefix + name, module, function, timer, report)
 
 
 def _attempt(
-    name: str, module: testkit.TestModule, function: Callable[[], Any], seconds: float, report: Report
+    name: str, module: testkit.TestModule, function: Callable[[], Any], timer: Timer, report: Report
 ) -> bool:
     """Call `function` under the timer with its output captured; note a failure. True when it passed."""
     real, captured = sys.stdout, io.StringIO()
     sys.stdout = captured
-    _signal.setitimer(_signal.ITIMER_REAL, seconds)
     try:
+        timer.start()
         function()
     except OverTime as error:
-        reason, report.stopped = f"still running after {seconds:g} s{_place(error)}", True
+        reason, report.stopped = f"still running after {error}{_place(error)}", True
     except BaseException as error:  # SystemExit of a candidate is a failed test too
         reason = module.explain(error) + _place(error)
     else:
         return True
     finally:
-        _signal.setitimer(_signal.ITIMER_REAL, 0)
+        timer.stop()
         sys.stdout = real
     report.failures.append((name, reason))
     report.printed = report.printed or captured.getvalue()
@@ -141,10 +165,6 @@ def _source_line(path: str, number: int) -> str:
     except OSError:
         return ""
     return testkit.cut(lines[number - 1].strip()) if number <= len(lines) else ""
-
-
-def _over_time(signum: int, frame: Any) -> NoReturn:
-    raise OverTime
 
 
 def _run_pytest(paths: list[str]) -> int:

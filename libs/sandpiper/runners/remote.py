@@ -14,7 +14,7 @@ import time
 
 from sandpiper.runners import codec
 from sandpiper.runners.crossing import Errors, mirror
-from sandpiper.runners.frames import Child, Died, Late, exit_text
+from sandpiper.runners.frames import SIGXCPU, Child, Died, Late, exit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,16 +38,19 @@ class Session:
         self.errors = Errors()
         self._forked = False
         self.deadline = time.monotonic()
+        self.cpu_s = 1.0
+        """CPU time that the current test, or import, may use."""
+        self._cpu_before = 0.0
         self.objects_allowed = False
         self.aborted: tuple[str, str] | None = None
         """(kind, message) once the current test has lost its candidate."""
 
-    def begin(self, deadline: float) -> None:
+    def begin(self, deadline: float, cpu_s: float) -> None:
         """Start a test: a fork of the process that imported the modules, or a fresh process."""
-        self.deadline, self.aborted = deadline, None
+        self.deadline, self.cpu_s, self.aborted = deadline, cpu_s, None
         self._callbacks.clear()
         if self._imported:
-            self._ready()
+            self._ready().limit_cpu(cpu_s)
             self._forked = True
             self.request("fork")
 
@@ -68,7 +71,14 @@ class Session:
     def close(self) -> str:
         """Kill the candidate; how it ended, in words."""
         child, self._child, self._forked = self._child, None, False
-        return exit_text(child.kill()) if child else ""
+        if child is None:
+            return ""
+        self._cpu_before += child.cpu_s()
+        return exit_text(child.kill())
+
+    def cpu_used(self) -> float:
+        """CPU time of all candidate processes so far, but for forks that still run or were killed."""
+        return self._cpu_before + (self._child.cpu_s() if self._child else 0.0)
 
     def load(self, module: str) -> list[str]:
         """Import `module` in the candidate; its names. Raises what the import raised."""
@@ -108,6 +118,9 @@ class Session:
         except Late:
             self._abort("timeout", "the candidate was still running when its time was up")
         except Died as error:
+            if error.status == SIGXCPU:
+                self._abort("timeout", "the candidate used up its CPU time")
+                raise Abort from None
             self._abort("exception", f"the candidate's process did not answer: {error}")
         raise Abort
 
@@ -122,7 +135,7 @@ class Session:
             if "callback" in frame:
                 self._call_back(child, frame)
             elif "ended" in frame:
-                raise Died("it exited during the call")
+                raise Died("it exited during the call", _signal_of(frame["ended"]))
             elif "printed" in frame:
                 sys.stdout.write(str(frame["printed"]))
             elif frame.get("seq") != sequence or not {"ok", "error"} & set(frame):
@@ -147,6 +160,7 @@ class Session:
         if self._child is None:
             try:
                 self._child = Child(self._argv, self._env)
+                self._child.limit_cpu(self.cpu_s)
             except OSError as error:  # the candidate's leftovers use up what the sandbox allows
                 self._abort("exception", f"no new process for the candidate: {error.strerror}")
                 raise Abort from None
@@ -204,3 +218,8 @@ class Session:
     @staticmethod
     def _inert(tag: str, value: Any) -> None:
         return None
+
+
+def _signal_of(status: Any) -> int:
+    """The signal in a wait status that the candidate's side told; 0 for anything else."""
+    return status & 0x7F if type(status) is int else 0

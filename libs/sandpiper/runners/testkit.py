@@ -103,8 +103,13 @@ class TestModule:
         return f"{text}: {left} {operator} {right} is false"
 
     def _segment(self, node: Any) -> str:
-        last = node.end_lineno or node.lineno
-        return cut(" ".join(line.strip() for line in self.lines[node.lineno - 1 : last]), 200)
+        """Source of a statement on one line."""
+        lines = [line.encode() for line in self.lines[node.lineno - 1 : node.end_lineno]]
+        if not lines:
+            return ""
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        return cut(" ".join(line.strip().decode("utf-8", "replace") for line in lines), 200)
 
     def _record_comparisons(self, tree: Any) -> None:
         """Wrap both sides of `assert a <op> b` so that a failure can show them; nothing else changes."""

@@ -15,6 +15,8 @@ WORKSPACE = "/workspace"
 """Where the workspace lies in every sandbox."""
 RUNNERS = "/opt/sandpiper/runners"
 """Where the runner scripts lie, read-only, in every sandbox."""
+VISIBLE_CPU_SHARE, VISIBLE_WALL_SHARE = 0.4, 0.8
+"""Of the limits: what one visible test may take, so that the runner is still there to say so."""
 PYTHON = ("/usr/bin/python3", "-I", "-S", "-B")
 """The system's interpreter without site packages, environment and bytecode files."""
 PYTHON_SITE = ("/usr/bin/python3", "-I", "-B")
@@ -96,7 +98,12 @@ test_files.__test__ = False  # type: ignore[attr-defined]
 
 def visible_argv(task: Task) -> tuple[str, ...]:
     """Argv that runs the visible tests; the files of `task.visible` must lie in the workspace."""
-    return (*language_of(task).visible[task.visible.runner], *test_files(task.visible))
+    argv = language_of(task).visible[task.visible.runner]
+    if task.visible.runner == "asserts":
+        limits = task.limits
+        argv += ("--cpu", f"{VISIBLE_CPU_SHARE * limits.cpu_s:g}")
+        argv += ("--wall", f"{VISIBLE_WALL_SHARE * limits.wall_s:g}")
+    return (*argv, *test_files(task.visible))
 
 
 def hidden_argv(task: Task) -> tuple[str, ...]:

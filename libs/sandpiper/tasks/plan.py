@@ -18,9 +18,12 @@ from sandpiper.tasks.model import Files, Task, TaskLimits, TestSpec
 
 MAX_REPORT_BYTES = 4 * 1024 * 1024
 STATUSES = ("passed", "failed", "error", "missing")
-BUDGET_SHARE = 0.8
-"""Of the smaller of wall and CPU limit: the runner stops before the sandbox would, and so still reports."""
-OVERHEAD_WALL_S = 2.0
+CPU_SHARE, TEST_CPU_SHARE = 0.8, 0.4
+"""Of the CPU limit: what all tests, and what one test, may use of it. Looping is told by CPU time, so that a
+busy machine changes no verdict; only sleeping is told by wall time.
+"""
+OVERHEAD_WALL_S = 5.0
+OVERHEAD_CPU_S = {"python": 1.0, "javascript": 3.0}
 OVERHEAD_MEMORY_MB = {"python": 64, "javascript": 192}
 """For the trusted side: a second interpreter; node adds about 60 MB each."""
 OVERHEAD_PIDS = {"python": 8, "javascript": 40}
@@ -90,7 +93,7 @@ def grading_files(task: Task, submission: Files | None = None) -> Files:
 
 def private_plan(task: Task, nonce: str) -> bytes:
     """The private input of the hidden runner."""
-    budget = BUDGET_SHARE * min(task.limits.wall_s, task.limits.cpu_s)
+    limits = task.limits
     return codec.encode(
         {
             "nonce": nonce,
@@ -100,8 +103,9 @@ def private_plan(task: Task, nonce: str) -> bytes:
             "expected": list(expected_tests(task.hidden)),
             "modules": candidate_modules(task),
             "artifacts": list(task.graded_paths()),
-            "test_s": max(budget / 2, min(1.0, budget)),
-            "total_s": budget,
+            "wall_s": limits.wall_s,
+            "cpu_s": CPU_SHARE * limits.cpu_s,
+            "test_cpu_s": TEST_CPU_SHARE * limits.cpu_s,
         },
         limit=16 * codec.MAX_BYTES,
     )
@@ -113,6 +117,7 @@ def grading_limits(task: Task) -> TaskLimits:
     return limits.model_copy(
         update={
             "wall_s": limits.wall_s + OVERHEAD_WALL_S,
+            "cpu_s": limits.cpu_s + OVERHEAD_CPU_S[task.language],
             "memory_mb": limits.memory_mb + OVERHEAD_MEMORY_MB[task.language],
             "pids": limits.pids + OVERHEAD_PIDS[task.language],
         }

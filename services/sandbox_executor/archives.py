@@ -29,16 +29,21 @@ def unpack(data: bytes, max_bytes: int) -> bytes:
     """Decompress (a plain tar passes as it is). Raises CorruptObject when malformed or larger than
     `max_bytes`.
     """
-    if not data.startswith(_MAGIC):
-        tar = data
-    else:
-        try:
-            with zstandard.ZstdDecompressor().stream_reader(data) as reader:
-                tar = reader.read(max_bytes + 1)
-        except zstandard.ZstdError as error:
-            raise CorruptObject(f"not a zstd archive: {error}") from error
+    tar = _decompress(data, max_bytes) if data.startswith(_MAGIC) else data
     if len(tar) > max_bytes:
         raise CorruptObject(f"the archive unpacks to more than {max_bytes} bytes")
+    return tar
+
+
+def _decompress(data: bytes, max_bytes: int) -> bytes:
+    try:
+        promised = zstandard.frame_content_size(data)  # -1: the frame does not say
+        with zstandard.ZstdDecompressor().stream_reader(data) as reader:
+            tar = reader.read(max_bytes + 1)
+    except zstandard.ZstdError as error:
+        raise CorruptObject(f"not a zstd archive: {error}") from error
+    if promised >= 0 and len(tar) != min(promised, max_bytes + 1):
+        raise CorruptObject(f"the archive is cut short: {len(tar)} of {promised} bytes")
     return tar
 
 

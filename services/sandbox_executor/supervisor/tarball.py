@@ -43,20 +43,23 @@ def plan(root: bytes, max_entries: int) -> list[Entry]:
     todo = [b""]
     while todo:
         prefix = todo.pop()
-        for item in os.scandir(root + b"/" + prefix if prefix else root):
-            name = prefix + b"/" + item.name if prefix else item.name
-            if len(name) > MAX_PATH:
-                raise Refused("too_big", "a path is too long to be kept")
-            entry = _entry(root, name, item.stat(follow_symlinks=False))
-            if entry is None:
-                continue
+        for entry in _below(root, prefix):
             entries.append(entry)
             if len(entries) > max_entries:
                 raise Refused("too_big", f"more than {max_entries} files")
             if entry.kind == b"5":
-                todo.append(name)
+                todo.append(entry.name)
     entries.sort(key=lambda entry: entry.name)
     return entries
+
+
+def _below(root: bytes, prefix: bytes) -> list[Entry]:
+    with os.scandir(root + b"/" + prefix if prefix else root) as items:
+        found = [(item.name, item.stat(follow_symlinks=False)) for item in items]
+    names = [(prefix + b"/" + name if prefix else name, info) for name, info in found]
+    if any(len(name) > MAX_PATH for name, _ in names):
+        raise Refused("too_big", "a path is too long to be kept")
+    return [entry for name, info in names if (entry := _entry(root, name, info)) is not None]
 
 
 def _entry(root: bytes, name: bytes, info: os.stat_result) -> Entry | None:

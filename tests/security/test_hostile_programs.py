@@ -1,7 +1,7 @@
 """Hostile programs against the executor's sandboxes, each beside a neighbour that must not notice.
 
-A program's first lines say which outcomes are right and within how many seconds. `ESCAPED` in its output means that
-something worked which must not.
+A program's first lines say which outcomes are right and within how many seconds. `ESCAPED` in its output
+means that something worked which must not.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from sandpiper.v1 import sandbox_pb2 as pb
 from services.sandbox_executor.backend.bubblewrap.backend import BubblewrapBackend
 from services.sandbox_executor.backend.protocol import (
     FileSpec,
+    Limits,
     Refused,
     RunEvidence,
     RunSpec,
@@ -149,7 +150,8 @@ async def _still_usable(sandbox: Sandbox) -> None:
     try:
         archive = await sandbox.snapshot(64 << 20, 5000)
     except Refused as refused:
-        assert refused.reason == "too_big"
+        if refused.reason != "too_big":
+            raise
     else:
         assert b"a secret of the host" not in archive
 

@@ -1,4 +1,5 @@
-"""The backends that the conformance suite and the hostile programs run on, and what they must leave behind: nothing.
+"""The backends that the conformance suite and the hostile programs run on, and what they must leave behind:
+nothing.
 
 To let another backend join, add a maker here.
 """
@@ -58,7 +59,9 @@ async def python(sandbox: Sandbox, program: str, *argv: str, **changes: object) 
 
 
 def processes_of(instance: str) -> list[int]:
-    """Pids of every process of the instance's sandboxes: marked ones, and all that share their pid namespaces."""
+    """Pids of every process of the instance's sandboxes: marked ones, and all that share their pid
+    namespaces.
+    """
     marked = [pid for pid in _pids() if instance in _cmdline(pid)]
     spaces = {_namespace(pid) for pid in marked} - {_namespace(os.getpid()), None}
     return sorted({*marked, *(pid for pid in _pids() if spaces and _namespace(pid) in spaces)})

@@ -94,7 +94,8 @@ async def test_node_runs(sandbox: Sandbox) -> None:
 
 async def test_the_private_channel_goes_both_ways(sandbox: Sandbox) -> None:
     program = (
-        "import os; fd = int(os.environ['SANDPIPER_RESULT_FD']); size = int.from_bytes(os.read(fd, 4), 'big')\n"
+        "import os; fd = int(os.environ['SANDPIPER_RESULT_FD'])\n"
+        "size = int.from_bytes(os.read(fd, 4), 'big')\n"
         "data = b''\nwhile len(data) < size: data += os.read(fd, 1 << 16)\n"
         "os.write(fd, data[::-1])"
     )
@@ -107,7 +108,8 @@ async def test_the_private_channel_goes_both_ways(sandbox: Sandbox) -> None:
 
 
 async def test_the_private_channel_is_bounded_and_drained(sandbox: Sandbox) -> None:
-    program = "import os; fd = int(os.environ['SANDPIPER_RESULT_FD'])\nfor _ in range(80): \n os.write(fd, b'x' * 65536)"
+    program = "import os\nfd = int(os.environ['SANDPIPER_RESULT_FD'])\n"
+    program += "for _ in range(80): os.write(fd, b'x' * 65536)"
     spec = RunSpec(["/usr/bin/python3", "-c", program], LIMITS, private_channel=True)
     evidence = await sandbox.run(spec)
     assert evidence.exit_code == 0
@@ -287,7 +289,8 @@ async def test_snapshot_and_restore_elsewhere(backend: Backend, sandbox: Sandbox
     )
     first = await sandbox.snapshot(LIMITS.disk_bytes, LIMITS.max_files)
     assert await sandbox.snapshot(LIMITS.disk_bytes, LIMITS.max_files) == first
-    names = tarfile.open(fileobj=io.BytesIO(first)).getnames()
+    with tarfile.open(fileobj=io.BytesIO(first)) as archive:
+        names = archive.getnames()
     assert names == ["empty", "empty/deep", "link", "n\udcff", "pkg", "pkg/mod.py", "run.sh"]
     other = await backend.create(SandboxSpec("other", LIMITS.disk_bytes))
     try:

@@ -24,8 +24,9 @@ from tests.integration.sandbox_executor.backends import BACKENDS, LIMITS, shell
 async def main():
     backend = BACKENDS[sys.argv[1]](Path(sys.argv[2]))
     await backend.start()
+    script = "setsid sleep 600 & exec sleep 600"
     boxes = [await backend.create(SandboxSpec(f"box-{n}", LIMITS.disk_bytes)) for n in range(3)]
-    runs = [asyncio.create_task(shell(box, "setsid sleep 600 & exec sleep 600", wall_s=600)) for box in boxes[:2]]
+    runs = [asyncio.create_task(shell(box, script, wall_s=600)) for box in boxes[:2]]
     await asyncio.sleep(0.3)
     print(backend.instance, flush=True)
     await asyncio.wait(runs)
@@ -37,7 +38,8 @@ asyncio.run(main())
 async def _start_victim(backend: str, folder: Path) -> tuple[asyncio.subprocess.Process, str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", PROGRAM, backend, str(folder),
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'libs'}{os.pathsep}{ROOT}"}, stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'libs'}{os.pathsep}{ROOT}"},
+        stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert process.stdout is not None
     async with asyncio.timeout(60):

@@ -21,7 +21,10 @@ from pathlib import Path
 from sandpiper.v1 import sandbox_pb2 as pb
 from services.sandbox_executor.backend.protocol import FileSpec, SandboxSpec
 from services.sandbox_executor.outcome import decide
-from tests.integration.sandbox_executor.backends import BACKENDS, LIMITS, groups_of, limits, processes_of, python, shell, uids_of
+from tests.integration.sandbox_executor.backends import BACKENDS, LIMITS, limits, python, shell
+from tests.integration.sandbox_executor.backends import groups_of, processes_of, uids_of
+
+FORKS = "import os, time\\nwhile True:\\n if not os.fork(): time.sleep(60)"
 
 async def main():
     backend = BACKENDS["bubblewrap"](Path(sys.argv[1]))
@@ -36,7 +39,7 @@ async def main():
             "sleep": (await shell(sandbox, "sleep 60 & sleep 60", wall_s=0.3), limits(wall_s=0.3)),
             "spin": (await python(sandbox, "while True: pass", cpu_s=0.3), limits(cpu_s=0.3)),
             "memory": (await python(sandbox, "b = bytearray(400 << 20)"), LIMITS),
-            "forks": (await python(sandbox, "import os, time\\nwhile True:\\n if not os.fork(): time.sleep(60)"), LIMITS),
+            "forks": (await python(sandbox, FORKS), LIMITS),
             "disk": (await shell(sandbox, "cat /dev/zero > big"), LIMITS),
         }
         said["outcomes"] = {name: pb.Outcome.Name(decide(*case)) for name, case in cases.items()}
@@ -44,7 +47,8 @@ async def main():
         said["snapshot"] = len(await sandbox.snapshot(32 << 20, 100)) > 1024
     finally:
         await backend.stop()
-    said["left"] = [processes_of(backend.instance), [str(p) for p in groups_of(backend.instance)], os.listdir(sys.argv[1])]
+    groups = [str(path) for path in groups_of(backend.instance)]
+    said["left"] = [processes_of(backend.instance), groups, os.listdir(sys.argv[1])]
     print(json.dumps(said))
 
 asyncio.run(main())

@@ -1,6 +1,7 @@
 # expect: ok
 # within: 20
 """A daemon by the book: setsid, double fork, streams closed, signals ignored."""
+
 import os
 import signal
 import time

@@ -1,6 +1,7 @@
 # expect: ok
 # within: 20
 """Five hundred orphans that end at once: somebody has to bury them."""
+
 import os
 
 for _ in range(500):

@@ -1,6 +1,7 @@
 # expect: ok
 # within: 20
 """A child that goes on writing to the workspace after its parent has ended."""
+
 import os
 import time
 

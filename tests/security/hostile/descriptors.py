@@ -1,6 +1,7 @@
 # expect: ok nonzero_exit
 # within: 20
 """Uses up descriptors, inotify watches and pipes."""
+
 import ctypes
 import os
 

@@ -1,6 +1,7 @@
 # expect: ok
 # within: 20
 """Looks for any other place that can be written to."""
+
 import os
 
 places = 0

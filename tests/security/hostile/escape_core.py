@@ -1,6 +1,7 @@
 # expect: signaled
 # within: 20
 """Dumps core where the host would run a handler."""
+
 import os
 
 for path in ("/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/vm/overcommit_memory"):

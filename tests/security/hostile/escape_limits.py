@@ -1,6 +1,7 @@
 # expect: ok
 # within: 20
 """Raises its own limits."""
+
 import resource
 
 for name in ("CPU", "FSIZE", "NOFILE", "CORE", "MSGQUEUE", "MEMLOCK"):

@@ -1,6 +1,8 @@
+# ruff: noqa: E501
 # expect: ok
 # within: 20
 """New namespaces, mounts, roots, keyrings, kernel code: by number, so that no library is in the way."""
+
 import ctypes
 import platform
 

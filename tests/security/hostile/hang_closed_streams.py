@@ -2,6 +2,7 @@
 # limits: wall_s=1
 # within: 20
 """Closes its output and stays."""
+
 import os
 import time
 

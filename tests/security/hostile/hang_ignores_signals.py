@@ -1,7 +1,9 @@
+# ruff: noqa: SIM105
 # expect: wall_timeout
 # limits: wall_s=1
 # within: 20
 """Ignores every signal that can be ignored."""
+
 import signal
 import time
 

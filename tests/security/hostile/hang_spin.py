@@ -2,5 +2,6 @@
 # limits: cpu_s=0.5
 # within: 20
 """Spins for ever."""
+
 while True:
     pass

@@ -2,6 +2,7 @@
 # limits: cpu_s=0.5
 # within: 20
 """Spins in several processes, each below the limit of one for long."""
+
 import os
 
 for _ in range(3):

@@ -2,6 +2,7 @@
 # limits: wall_s=1
 # within: 20
 """Stops all that it can, then itself."""
+
 import os
 import signal
 

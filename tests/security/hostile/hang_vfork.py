@@ -2,6 +2,7 @@
 # limits: wall_s=1
 # within: 20
 """A parent that waits in vfork for a child that never ends."""
+
 import ctypes
 import time
 

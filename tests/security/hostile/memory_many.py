@@ -1,6 +1,7 @@
 # expect: oom
 # within: 20
 """Each process stays below the limit; all together do not."""
+
 import os
 import time
 

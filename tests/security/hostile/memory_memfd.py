@@ -1,6 +1,7 @@
 # expect: oom nonzero_exit
 # within: 20
 """Files that live in memory and in no folder."""
+
 import os
 
 kept = []

@@ -1,6 +1,7 @@
 # expect: ok
 # within: 20
 """POSIX message queues and System V segments outlive their makers."""
+
 import ctypes
 import os
 

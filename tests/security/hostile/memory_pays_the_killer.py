@@ -1,6 +1,7 @@
 # expect: oom
 # within: 20
 """Asks the memory killer to look elsewhere, then takes all."""
+
 for value in ("-1000", "-17", "0"):
     try:
         with open("/proc/self/oom_score_adj", "w") as target:

@@ -1,6 +1,7 @@
 # expect: oom
 # within: 20
 """Shared anonymous memory."""
+
 import mmap
 import time
 

@@ -1,6 +1,7 @@
 # expect: ok
 # within: 20
 """Every way out that comes to mind."""
+
 import socket
 import sys
 

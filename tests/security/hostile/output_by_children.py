@@ -1,6 +1,7 @@
 # expect: output_limit
 # within: 20
 """Many talk at once."""
+
 import os
 
 for _ in range(8):

@@ -1,6 +1,7 @@
 # expect: output_limit
 # within: 20
 """Talks without end."""
+
 import os
 
 while True:

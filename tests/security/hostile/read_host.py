@@ -1,6 +1,8 @@
+# ruff: noqa: E501
 # expect: ok
 # within: 20
 """Reads what belongs to the host, by name and by detour."""
+
 import os
 import sys
 
@@ -25,6 +27,8 @@ for path in PATHS:
 for path, _, files in os.walk("/"):
     if not path.startswith("/proc") and os.path.basename(CANARY) in files:
         print("ESCAPED: found", path)
-secrets = [name for name in os.environ if any(word in name for word in ("KEY", "TOKEN", "SECRET", "SANDPIPER"))]
+secrets = [
+    name for name in os.environ if any(word in name for word in ("KEY", "TOKEN", "SECRET", "SANDPIPER"))
+]
 if secrets:
     print("ESCAPED: the environment holds", secrets)

@@ -1,6 +1,8 @@
+# ruff: noqa: SIM105
 # expect: ok
 # within: 20
 """Goes for pid 1 by every call that takes a process."""
+
 import ctypes
 import os
 import resource
@@ -40,7 +42,17 @@ must_fail("scheduler", lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_
 must_fail("ioprio", lambda: libc.syscall(251, 1, 1, 3 << 13))
 for mode, names in {
     "rb": ("mem", "fd/3", "fd/4", "fd/5", "environ", "auxv", "syscall"),
-    "r+b": ("mem", "fd/3", "fd/4", "fd/5", "clear_refs", "oom_score_adj", "coredump_filter", "uid_map", "comm"),
+    "r+b": (
+        "mem",
+        "fd/3",
+        "fd/4",
+        "fd/5",
+        "clear_refs",
+        "oom_score_adj",
+        "coredump_filter",
+        "uid_map",
+        "comm",
+    ),
 }.items():
     for name in names:
         try:

@@ -1,6 +1,7 @@
 # expect: ok
 # within: 20
 """Writes garbage to every descriptor that it was born with, and looks for more."""
+
 import os
 
 for fd in range(3, 1024):

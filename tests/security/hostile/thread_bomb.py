@@ -1,6 +1,7 @@
 # expect: pids_limit nonzero_exit
 # within: 20
 """Threads until the system refuses."""
+
 import threading
 import time
 

@@ -1,6 +1,7 @@
 # expect: ok
 # within: 20
 """A tree deeper than any path may be long, here and in the scratch folders."""
+
 import os
 
 for start in ("/workspace", "/tmp", "/dev/shm"):

@@ -1,6 +1,7 @@
 # expect: ok
 # within: 20
 """Leaves links in the workspace that point at the system, the host and itself."""
+
 import os
 import sys
 

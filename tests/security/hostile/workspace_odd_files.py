@@ -1,6 +1,8 @@
+# ruff: noqa: SIM115
 # expect: ok
 # within: 20
 """Pipes, sockets, unreadable folders and files, odd names: a snapshot must not hang on any."""
+
 import os
 import socket
 

@@ -1,4 +1,6 @@
-"""A backend without processes, an object store in memory, a clock that stands still, a producer that remembers."""
+"""A backend without processes, an object store in memory, a clock that stands still, a producer that
+remembers.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ GIB = 1 << 30
 def _v2(folder: Path, **files: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     defaults = {
-        "memory.max": "max", "pids.max": "max", "cgroup.procs": "", "memory.current": "0", "pids.current": "0",
+        "memory.max": "max", "pids.max": "max", "cgroup.procs": "", "memory.current": "0",
+        "pids.current": "0",
         "cpu.stat": "usage_usec 0\nuser_usec 0\nsystem_usec 0\n", "memory.events": "low 0\noom_kill 0\n",
         "pids.events": "max 0\n", "memory.peak": "0\n", "pids.peak": "0\n", "memory.stat": "anon 0\nfile 9\n",
         "cgroup.controllers": "cpu memory pids", "cgroup.subtree_control": "",
@@ -40,7 +41,8 @@ def test_v2_counts_from_the_beginning_of_a_run(tmp_path: Path) -> None:
     assert (still.memory_peak, still.pids_peak) == (0, 0)
     _v2(
         folder, cpu__stat="user_usec 3000000\nsystem_usec 600000\n", memory__events="oom_kill 3\n",
-        pids__events="max 17\n", memory__peak="8000", pids__peak="9", pids__current="4", memory__stat="anon 4096\n",
+        pids__events="max 17\n", memory__peak="8000", pids__peak="9", pids__current="4",
+        memory__stat="anon 4096\n",
     )  # fmt: skip
     after = group.counters()
     assert (after.cpu_user_s, after.oom_kills, after.pids_denied, after.memory_anon) == (2, 1, 10, 4096)

@@ -37,7 +37,8 @@ def test_what_is_asked_for_is_given() -> None:
 
 @pytest.mark.parametrize(
     "asked",
-    [{"wall_s": 61}, {"cpu_s": 31}, {"memory_bytes": 1 << 31}, {"pids": 101}, {"disk_bytes": 1 << 29}, {"output_bytes": 1 << 21},
+    [{"wall_s": 61}, {"cpu_s": 31}, {"memory_bytes": 1 << 31}, {"pids": 101}, {"disk_bytes": 1 << 29},
+     {"output_bytes": 1 << 21},
      {"wall_s": -1}, {"memory_bytes": 4096}, {"pids": 1}],
 )  # fmt: skip
 def test_above_the_ceiling_is_refused_by_name(asked: dict[str, Any]) -> None:
@@ -47,7 +48,8 @@ def test_above_the_ceiling_is_refused_by_name(asked: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"sandbox_id": ""}, {"sandbox_id": "../x"}, {"sandbox_id": "a b"}, {"env": {"A=B": "x"}}, {"env": {"": "x"}},
+    [{"sandbox_id": ""}, {"sandbox_id": "../x"}, {"sandbox_id": "a b"}, {"env": {"A=B": "x"}},
+     {"env": {"": "x"}},
      {"env": {"A": "x\0y"}}, {"argv": ["a\0b"]}],
 )  # fmt: skip
 def test_malformed_commands_are_refused(fields: dict[str, Any]) -> None:

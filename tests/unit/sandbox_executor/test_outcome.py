@@ -14,9 +14,11 @@ from services.sandbox_executor.outcome import decide
 from tests.integration.sandbox_executor.backends import LIMITS
 
 CLEAN = RunEvidence(
-    exit_code=0, signal=0, stop="", wall_s=1, cpu_user_s=0.1, cpu_system_s=0.1, memory_peak_bytes=1, pids_peak=1,
+    exit_code=0, signal=0, stop="", wall_s=1, cpu_user_s=0.1, cpu_system_s=0.1, memory_peak_bytes=1,
+    pids_peak=1,
     stdout=b"", stderr=b"", stdout_bytes=0, stderr_bytes=0, stdout_cut=False, stderr_cut=False, channel=b"",
-    disk_bytes=0, disk_full=False, disk_seen_full=False, file_at_limit=False, killed=0, oom_kills=0, pids_denied=0,
+    disk_bytes=0, disk_full=False, disk_seen_full=False, file_at_limit=False, killed=0, oom_kills=0,
+    pids_denied=0,
     source="cgroup-v1",
 )  # fmt: skip
 

@@ -58,15 +58,17 @@ def rlimits(limits: Limits, settings: BubblewrapSettings, *, gated: bool) -> dic
     }
     if not gated:
         values["NPROC"] = limits.pids + 1  # the supervisor counts too
-        # A backstop against what grows faster than the supervisor polls; well above the limit, because a refused
-        # allocation looks like any other error of the program, while being over the limit is seen as `oom`.
+        # A backstop against what grows faster than the supervisor polls; well above the limit, because a
+        # refused allocation looks like any error of the program, while being over the limit is seen as `oom`.
         values["DATA"] = 4 * limits.memory_bytes + (1 << 30)
     return values
 
 
 def group_memory(limits: Limits, disk_bytes: int, settings: BubblewrapSettings) -> int:
-    """The kernel's hard limit. Files in memory are charged to the group, so they get their room on top;
-    anonymous memory above `memory_bytes` ends the run by `exceeded`."""
+    """The kernel's hard limit: files in memory are charged to the group, so they get their room on top.
+
+    Anonymous memory above `memory_bytes` ends the run by `exceeded`.
+    """
     return limits.memory_bytes + disk_bytes + 2 * scratch_bytes(settings, disk_bytes) + _KERNEL_SLACK
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -78,13 +79,13 @@ class ChatTokenizer:
 
     def _own_end(self) -> frozenset[int]:
         """The tokenizer's end token, and what its template puts after a reply if that is a special token."""
-        ends = set()
-        if self._tokenizer.eos_token_id is not None:
-            ends.add(int(self._tokenizer.eos_token_id))
-        after = self.encode(self.render(after_reply([{"role": "user", "content": ""}])).split(MARKER)[-1])
-        if after and after[0] in set(self._tokenizer.all_special_ids) | set(
-            self._tokenizer.added_tokens_decoder
-        ):
+        ends = set() if self._tokenizer.eos_token_id is None else {int(self._tokenizer.eos_token_id)}
+        rendered = ""
+        with suppress(BadRequest):  # a template for one turn only
+            rendered = self.render(after_reply([{"role": "user", "content": "."}]))
+        _, found, suffix = rendered.rpartition(MARKER)
+        after = self.encode(suffix) if found else []
+        if after and after[0] in self._tokenizer.added_tokens_decoder:
             ends.add(after[0])
         return frozenset(ends)
 

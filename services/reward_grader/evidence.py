@@ -38,6 +38,12 @@ LIMIT_VERDICTS: dict[int, Verdict] = {
     pb.OUTCOME_DISK_LIMIT: "disk_limit",
     pb.OUTCOME_OUTPUT_LIMIT: "output_limit",
 }
+KIND_VERDICTS: tuple[tuple[str, Verdict], ...] = (
+    ("syntax", "syntax_error"),
+    ("timeout", "timeout"),
+    ("exception", "error"),
+)
+"""The worst kind of failure first."""
 SIGNAL_EXIT = 128
 """A shell or sandbox reports a death by signal n as exit status 128 + n."""
 DETAIL_CHARS = 2000
@@ -168,10 +174,11 @@ def _with_report(result: pb.SandboxResult, report: Report) -> Verdict:
         return LIMIT_VERDICTS.get(result.outcome, "error")
     if report.passed:
         return "passed"
-    kinds = {test.kind for test in report.tests if test.status != "passed"}
-    for kind, verdict in (("syntax", "syntax_error"), ("timeout", "timeout"), ("exception", "error")):
+    failing = [test for test in report.tests if test.status != "passed"]
+    kinds = {test.kind or "exception" for test in failing}  # a test that did not run has no kind
+    for kind, verdict in KIND_VERDICTS:
         if kind in kinds:
-            return verdict  # type: ignore[return-value]
+            return verdict
     return "failed_tests"
 
 

@@ -72,7 +72,7 @@ def has_artifacts(task: Task, request: GradeEpisode) -> bool:
 
 
 def grading_command(task: Task, context: Context, key: bytes) -> SandboxCommand:
-    """The command: fresh sandbox, declared artifacts only, tests in the private plan, destroyed at the end."""
+    """The command: fresh sandbox, declared artifacts only, tests in the private plan, destroyed after."""
     request = context.request
     name = command_id(request.request_id)
     command = SandboxCommand(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import sandpiper
-from sandpiper.bus.consumer import Consumer
+from sandpiper.bus.consumer import Consumer, Handler
 from sandpiper.bus.producer import Producer
 from sandpiper.clock import SystemClock
 from sandpiper.placement import Placement
@@ -17,7 +17,7 @@ from sandpiper.service import Stack
 from sandpiper.store.objects import ObjectStore
 from sandpiper.store.results import ResultStore
 from sandpiper.tasks.local import RUNNER_FOLDER
-from sandpiper.topics import EXECUTOR_HEARTBEATS, GRADING_REQUESTS, SANDBOX_RESULTS_GRADER
+from sandpiper.topics import EXECUTOR_HEARTBEATS, GRADING_REQUESTS, SANDBOX_RESULTS_GRADER, Topic
 from services.reward_grader.config import GraderSettings
 from services.reward_grader.handlers import Grader
 from services.reward_grader.tasks import Tasks
@@ -55,7 +55,7 @@ def _consumers(
     settings: GraderSettings, grader: Grader, producer: Producer, objects: ObjectStore
 ) -> list[Consumer]:
     """Requests and results apart, so that requests that wait for an executor never hold up results."""
-    halves = {
+    halves: dict[str, dict[Topic, Handler]] = {
         NAME: {GRADING_REQUESTS: grader.requested},
         f"{NAME}-results": {SANDBOX_RESULTS_GRADER: grader.executed},
     }

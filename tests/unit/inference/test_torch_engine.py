@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -26,7 +27,7 @@ from tests.unit.inference.tiny_model import (
 PROMPTS = [[5, 9, 200, 31], [7] * 40, [100, 101, 102], list(range(60, 90)), [1], [2, 3], [250, 4, 4, 4, 9]]
 
 
-async def generate(engine: TorchEngine, prompt: list[int], **sampling: float) -> Generation:
+async def generate(engine: TorchEngine, prompt: list[int], **sampling: Any) -> Generation:
     return await engine.generate(prompt, Sampling(**{"max_new_tokens": 12, **sampling}), never_stop())
 
 

@@ -4,7 +4,7 @@ Invariants
 * `run` ends only by `stop`, by its own cancellation, or by a fatal error (DlqLimitExceeded, a bug); the loss
   of the broker is not fatal: a new session is opened after a bounded, jittered pause, and it is logged once.
 * After `run` has ended nothing of the consumer runs.
-* `stop` returns within its timeout plus a short time for leaving.
+* `stop` returns within its timeout plus FINISH_S, also when the broker does not answer any more.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from sandpiper.topics import Topic
 log = structlog.get_logger(__name__)
 R = TypeVar("R")
 
-LEAVE_S = 1.5
+# After its timeout a stopping consumer still cancels handlers, commits and leaves, each within a moment.
+LEAVE_S = 1.0
+FINISH_S = 4.0
 POLL_S = 0.2
 # A session that lived this long was healthy: the next outage starts with short pauses again.
 HEALTHY_S = 10.0
@@ -82,17 +84,18 @@ class ConsumerBase:
         self._deadline = 0.0
         self._session: Session | None = None
         self._task: asyncio.Task[Any] | None = None
+        self._joined = False
         self._away = False
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
         """Partitions assigned now; empty while the broker is away."""
-        return self._session.partitions if self._session is not None else frozenset()
+        return self._session.partitions if self._session is not None and self._joined else frozenset()
 
     @property
     def connected(self) -> bool:
         """True while a session is open: a readiness check."""
-        return self._session is not None and not self._session.lost.is_set()
+        return self._joined and self._session is not None and not self._session.lost.is_set()
 
     async def run(self) -> None:
         """Consume until `stop`. Raises DlqLimitExceeded; survives the loss of the broker."""
@@ -113,7 +116,7 @@ class ConsumerBase:
             self._deadline = time.monotonic() + timeout
             self._stopping.set()
         try:
-            async with asyncio.timeout(timeout + LEAVE_S):
+            async with asyncio.timeout(timeout + FINISH_S):
                 await self._finished.wait()
         except TimeoutError:
             log.error("bus.stop_forced", consumer=self.name)
@@ -169,12 +172,14 @@ class ConsumerBase:
         if self._group is None:
             await self._unless_stopped(self._anchors.resume(session), session)
             await self._on_assigned(session.partitions)
+        self._joined = True
         if self._away:
             self._away = False
             log.info("bus.consumer_back", consumer=self.name)
         return session
 
     async def _leave(self, timeout: float) -> None:
+        self._joined = False
         session, self._session = self._session, None
         if session is not None:
             await session.close(timeout)

@@ -11,10 +11,12 @@ Invariants
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from functools import partial
 from typing import Any
 
 import aiokafka.client
+from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
 from sandpiper.bus.settings import BusSettings
@@ -73,3 +75,62 @@ class BrokerWatch:
         except OSError:
             pass
         self.lost.set()
+
+
+# Where aiokafka 0.14 keeps its background tasks, by attribute of the client that owns them.
+_TASKS = {
+    "_coordinator": (
+        "_coordination_task",
+        "_heartbeat_task",
+        "_commit_refresh_task",
+        "_reset_committed_task",
+    ),
+    "_fetcher": ("_fetch_task",),
+    "_sender": ("_sender_task",),
+    "_client": ("_sync_task",),
+    "client": ("_sync_task",),
+}
+
+
+async def close_within(kafka: Any, timeout: float) -> None:
+    """Stop an aiokafka consumer or producer, by force after `timeout` or when its own `stop` fails."""
+    stopping = asyncio.ensure_future(kafka.stop())
+    clean = False
+    try:
+        await asyncio.wait({stopping}, timeout=timeout)
+        clean = stopping.done() and not stopping.cancelled() and stopping.exception() is None
+    finally:
+        if not clean:
+            await abandon(kafka)
+        stopping.cancel()
+        await asyncio.gather(stopping, return_exceptions=True)
+
+
+async def abandon(kafka: Any) -> None:
+    """Tear down an aiokafka consumer or producer whose own `stop` waits for a broker that is gone.
+
+    Cancels its background tasks, so that nothing of it reaches a broker that comes back, and drops its
+    connections. Takes a second at most.
+    """
+    tasks: set[asyncio.Future[Any]] = set(getattr(getattr(kafka, "_fetcher", None), "_pending_tasks", ()))
+    for part, names in _TASKS.items():
+        owner = getattr(kafka, part, None)
+        tasks |= {task for name in names if (task := getattr(owner, name, None)) is not None}
+    client = getattr(kafka, "client", None) or kafka._client
+    if (batches := getattr(kafka, "_message_accumulator", None)) is not None:
+        batches.fail_all(KafkaError("given up"))
+    for connection in list(client._conns.values()):
+        connection.close()
+    for _ in range(3):  # the sender answers the first by waiting for its requests, which never end
+        pending = {task for task in tasks if not task.done()}
+        for task in pending:
+            task.cancel()
+        if pending:
+            await asyncio.wait(pending, timeout=0.2)
+    for task in tasks:
+        if task.done() and not task.cancelled():
+            task.exception()  # retrieved: nobody else will
+    kafka._closed = True
+    with contextlib.suppress(Exception):
+        async with asyncio.timeout(0.5):
+            await client.close()

@@ -11,7 +11,6 @@ Invariants
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -42,6 +41,8 @@ log = structlog.get_logger(__name__)
 Handler = Callable[[Received[Any]], Awaitable[None]]
 COMMIT_TIMEOUT_S = 5.0
 REVOKE_COMMIT_S = 2.0
+LAST_COMMIT_S = 1.0
+CANCEL_S = 0.5
 
 
 class Consumer(ConsumerBase):
@@ -246,7 +247,6 @@ class Consumer(ConsumerBase):
             task.cancel()
         if left:
             log.info("bus.handlers_cancelled", consumer=self.name, count=len(left))
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait(left, timeout=1.0)
+            await asyncio.wait(left, timeout=CANCEL_S)
         if session is not None:
-            await self._commit(session, 1.0)
+            await self._commit(session, LAST_COMMIT_S)

@@ -4,6 +4,7 @@ Invariants
 * The commit point of a partition never passes a message whose handling has not ended.
 * A message that runs or is done here is not started again when a rebalance or a reconnect redelivers it;
   the same offset with another message id is another message: the broker lost its log and began anew.
+* Nothing is committed to an assignment before it delivered a record: the log may be a new, shorter one.
 * An entry that was dropped (partition lost, log begun anew) has no effect when its handling ends.
 """
 
@@ -49,7 +50,12 @@ class PartitionOffsets:
         return entry
 
     def commit_point(self) -> int | None:
-        """Offset of the first unfinished message, else of the next to come; None when nothing is new."""
+        """Offset of the first unfinished message, else of the next to come; None when nothing is new.
+
+        Nothing is, until the first record of an assignment has shown that the log is still the same.
+        """
+        if self.rejoined:
+            return None
         unfinished = (entry.offset for entry in self.entries.values() if not entry.done)
         point = next(unfinished, self.next)
         return None if point == self.committed else point

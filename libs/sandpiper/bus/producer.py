@@ -2,36 +2,35 @@
 
 Invariants
 * `send` returns after all in-sync replicas acknowledged, or raises; a message may arrive twice, never
-  silently not at all.
-* A connection that the broker dropped is not reused on a broker without durable state (see `client`).
-* `stop` ends within its timeout, whatever the broker does.
+  silently not at all. Order holds for sends that follow one another, not for those that overlap a retry.
+* A connection that failed for good is replaced, once, whoever of its users notices first.
+* `stop` ends within its timeout and a second, whatever the broker does.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from typing import Any
 
 import structlog
-from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError, UnknownTopicOrPartitionError
 from opentelemetry.trace import SpanKind
 
-from sandpiper.bus.admin import ensure_topics
 from sandpiper.bus.backoff import Backoff
 from sandpiper.bus.claims import ClaimStore, check_in
-from sandpiper.bus.client import BrokerWatch, client_options
 from sandpiper.bus.errors import BusUnavailable
+from sandpiper.bus.link import Link, Record
 from sandpiper.bus.message import TRACEPARENT, Outgoing, RawHeaders
 from sandpiper.bus.settings import BusSettings
 from sandpiper.telemetry import metrics, tracing
-from sandpiper.topics import Topic
+from sandpiper.topics import TOPICS, Topic
 
 __all__ = ["BusUnavailable", "Producer"]
 
 log = structlog.get_logger(__name__)
+
+FAILURES = (KafkaError, OSError, TimeoutError, BusUnavailable)
+REPLACE_S = 1.0
 
 
 class Producer:
@@ -43,23 +42,31 @@ class Producer:
         self._settings = settings
         self._claims = claims
         self._client_id = client_id
-        self._kafka: AIOKafkaProducer | None = None
-        self._watch = BrokerWatch(settings)
-        self._opening = asyncio.Lock()
+        self._topics = dict(TOPICS)
+        self._link: Link | None = None
+        self._linking = asyncio.Lock()
         self._stopped = False
-        self._out = False
+        self._failing = False
+
+    @property
+    def connected(self) -> bool:
+        """True while sends go through: a readiness check."""
+        return self._link is not None and not self._link.lost and not self._failing
 
     async def start(self) -> None:
         """Connect. Raises BusUnavailable when the broker does not answer within `send_timeout_s`."""
+        error: Exception | None = None
         try:
             async with asyncio.timeout(self._settings.send_timeout_s):
                 for pause in Backoff().pauses():
-                    with contextlib.suppress(KafkaError, OSError, TimeoutError, BusUnavailable):
+                    try:
                         await self._connection()
                         return
+                    except FAILURES as failure:
+                        error = failure
                     await asyncio.sleep(pause)
         except TimeoutError as late:
-            raise BusUnavailable(f"no broker at {self._settings.bootstrap}") from late
+            raise BusUnavailable(f"no broker at {self._settings.bootstrap}: {error!r}") from (error or late)
 
     async def send(self, out: Outgoing, *, timeout: float | None = None) -> None:
         """Send and wait for the acknowledgement.
@@ -81,19 +88,22 @@ class Producer:
         timeout: float | None = None,
     ) -> None:
         """Send what `Outgoing.encode` made earlier (an outbox row). Errors as in `send`."""
-        name = topic if isinstance(topic, str) else topic.name
-        texts = dict(headers)
-        parent = texts[TRACEPARENT].decode() if TRACEPARENT in texts else None
-        with tracing.span(f"{name} publish", traceparent=parent, kind=SpanKind.PRODUCER, topic=name):
-            traced = _with_traceparent(headers, tracing.current_traceparent())
+        name = topic if isinstance(topic, str) else self._known(topic)
+        parent = dict(headers).get(TRACEPARENT)
+        with tracing.span(
+            f"{name} publish",
+            traceparent=parent.decode() if parent else None,
+            kind=SpanKind.PRODUCER,
+            topic=name,
+        ):
             began = time.monotonic()
-            value, traced = await check_in(self._claims, value, traced)
-            record = {
-                "value": value,
-                "key": key.encode() if isinstance(key, str) else key,
-                "partition": partition,
-                "headers": traced,
-            }
+            value, headers = await check_in(self._claims, value, headers)
+            record = Record(
+                value=value,
+                key=key.encode() if isinstance(key, str) else key,
+                partition=partition,
+                headers=_with_traceparent(headers, tracing.current_traceparent()),
+            )
             await self._deliver(name, record, self._settings.send_timeout_s if timeout is None else timeout)
         metrics.MESSAGES_PRODUCED.labels(name).inc()
         metrics.PRODUCE_SECONDS.labels(name).observe(time.monotonic() - began)
@@ -101,102 +111,79 @@ class Producer:
     async def stop(self, timeout: float = 5.0) -> None:
         """Flush and disconnect; what the broker did not take within `timeout` is dropped."""
         self._stopped = True
-        async with self._opening:
-            await self._close(timeout)
+        link, self._link = self._link, None
+        if link is not None:
+            await link.close(timeout)
 
-    async def _deliver(self, name: str, record: dict[str, Any], timeout: float) -> None:
+    def _known(self, topic: Topic) -> str:
+        """Remember a topic that is not in the table, to make it again when a broker lost it."""
+        self._topics.setdefault(topic.name, topic)
+        return topic.name
+
+    async def _deliver(self, name: str, record: Record, timeout: float) -> None:
         error: Exception | None = None
         try:
             async with asyncio.timeout(timeout):
                 for pause in Backoff(0.05, 2.0).pauses():
-                    try:
-                        await self._attempt(name, record)
-                    except (KafkaError, OSError, TimeoutError, BusUnavailable) as failure:
-                        if isinstance(failure, MessageSizeTooLargeError):
-                            raise ValueError(str(failure)) from failure
-                        error = failure
-                        await self._after_failure(name, failure)
-                    else:
-                        self._note_recovery()
+                    error = await self._attempt(name, record)
+                    if error is None:
                         return
                     await asyncio.sleep(pause)
         except TimeoutError as late:
-            raise BusUnavailable(f"{name}: not acknowledged within {timeout:.1f} s: {error!r}") from (
-                error or late
-            )
+            problem = f"{name}: not acknowledged within {timeout:.1f} s: {error!r}"
+            raise BusUnavailable(problem) from (error or late)
 
-    async def _attempt(self, name: str, record: dict[str, Any]) -> None:
-        kafka = await self._connection()
-        watch = self._watch
-        partitions = await kafka.partitions_for(name)
-        if record["partition"] is not None and record["partition"] not in partitions:
-            raise ValueError(f"{name} has no partition {record['partition']}")
-        future = await kafka.send(name, **record)
-        lost = asyncio.create_task(watch.lost.wait())
+    async def _attempt(self, name: str, record: Record) -> Exception | None:
+        """Try once; returns a failure that another try may heal."""
+        if self._stopped:
+            raise BusUnavailable("producer is stopped")
+        link: Link | None = None
         try:
-            await asyncio.wait({future, lost}, return_when=asyncio.FIRST_COMPLETED)
-            if watch.lost.is_set():
-                raise BusUnavailable("broker went away")
-            future.result()
-        finally:
-            lost.cancel()
-            if future.done() and not future.cancelled():
-                future.exception()  # retrieved, so that asyncio does not complain of it
+            link = await self._connection()
+            await link.send(name, record)
+        except MessageSizeTooLargeError as failure:
+            raise ValueError(f"{name}: {failure}") from failure
+        except FAILURES as failure:
+            self._note_failure(name, failure)
+            if link is not None and _is_broken(link, failure):
+                await self._replace(link)
+            return failure
+        self._note_success()
+        return None
 
-    async def _after_failure(self, name: str, failure: Exception) -> None:
-        if not self._out:
-            self._out = True
+    async def _connection(self) -> Link:
+        if self._link is not None and self._link.lost:
+            await self._replace(self._link)
+        async with self._linking:
+            if self._link is None:
+                link = await Link.open(self._settings, self._client_id, self._topics.values())
+                if self._stopped:
+                    await link.close(0)
+                    raise BusUnavailable("producer is stopped")
+                self._link = link
+            return self._link
+
+    async def _replace(self, link: Link) -> None:
+        """Let go of a broken link, unless someone did so before."""
+        if self._link is link:
+            self._link = None
+            await link.close(REPLACE_S)
+
+    def _note_failure(self, name: str, failure: Exception) -> None:
+        if not self._failing:
+            self._failing = True
             log.warning("bus.send_failing", topic=name, error=repr(failure))
-        if getattr(failure, "retriable", False) and not self._watch.lost.is_set():
-            return
-        async with self._opening:
-            await self._close(timeout=1.0)
 
-    def _note_recovery(self) -> None:
-        if self._out:
-            self._out = False
+    def _note_success(self) -> None:
+        if self._failing:
+            self._failing = False
             log.info("bus.send_recovered")
 
-    async def _connection(self) -> AIOKafkaProducer:
-        async with self._opening:
-            if self._stopped:
-                raise BusUnavailable("producer is stopped")
-            if self._kafka is not None and self._watch.lost.is_set():
-                await self._close(timeout=1.0)
-            if self._kafka is None:
-                await self._open()
-            return self._kafka
 
-    async def _open(self) -> None:
-        watch = BrokerWatch(self._settings)
-        await watch.start()
-        kafka = AIOKafkaProducer(
-            **client_options(self._settings, self._client_id),
-            acks="all",
-            enable_idempotence=self._settings.is_kafka,
-            linger_ms=0,
-        )
-        try:
-            if not self._settings.is_kafka:
-                await ensure_topics(self._settings, timeout=10.0)
-            await kafka.start()
-        except BaseException:
-            await watch.stop()
-            with contextlib.suppress(Exception):
-                await kafka.stop()
-            raise
-        self._watch, self._kafka = watch, kafka
-
-    async def _close(self, timeout: float) -> None:
-        kafka, self._kafka = self._kafka, None
-        await self._watch.stop()
-        if kafka is None:
-            return
-        try:
-            async with asyncio.timeout(timeout):
-                await kafka.stop()
-        except Exception as error:
-            log.info("bus.producer_abandoned", error=repr(error))
+def _is_broken(link: Link, failure: Exception) -> bool:
+    """True when the link will not heal by itself: broker lost, topic lost, or a fatal producer state."""
+    healing = getattr(failure, "retriable", False) and not isinstance(failure, UnknownTopicOrPartitionError)
+    return link.lost or not healing
 
 
 def _with_traceparent(headers: RawHeaders, traceparent: str | None) -> RawHeaders:

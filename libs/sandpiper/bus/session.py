@@ -8,10 +8,8 @@ Invariants
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
 
 import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord
@@ -20,7 +18,7 @@ from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 from aiokafka.structs import TopicPartition
 
 from sandpiper.bus.admin import ensure_topics
-from sandpiper.bus.client import BrokerWatch, client_options
+from sandpiper.bus.client import BrokerWatch, client_options, close_within
 from sandpiper.bus.errors import BusUnavailable
 from sandpiper.bus.settings import BusSettings
 from sandpiper.topics import Topic
@@ -60,7 +58,7 @@ class Session:
             enable_auto_commit=False,
             auto_offset_reset=reset,
             fetch_max_wait_ms=settings.fetch_wait_ms,
-            session_timeout_ms=settings.session_timeout_ms,
+            session_timeout_ms=settings.session_ms,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
             max_poll_interval_ms=_MAX_POLL_INTERVAL_MS,
             max_partition_fetch_bytes=_PARTITION_FETCH_BYTES,
@@ -71,6 +69,11 @@ class Session:
     def partitions(self) -> frozenset[TopicPartition]:
         """What is assigned now."""
         return frozenset(self._kafka.assignment())
+
+    @property
+    def paused(self) -> frozenset[TopicPartition]:
+        """What is held back because nothing more may be taken."""
+        return frozenset(self._kafka.paused())
 
     @property
     def lost(self) -> asyncio.Event:
@@ -121,13 +124,10 @@ class Session:
 
     async def close(self, timeout: float) -> None:
         """Leave the group and disconnect, by force after `timeout`."""
-        await self._watch.stop()
-        stopping = asyncio.ensure_future(self._kafka.stop())
-        await asyncio.wait({stopping}, timeout=0 if self.lost.is_set() else timeout)
-        if not stopping.done() or stopping.exception() is not None:
-            await _abandon(self._kafka)
-        stopping.cancel()
-        await asyncio.gather(stopping, return_exceptions=True)
+        try:
+            await close_within(self._kafka, 0 if self.lost.is_set() else timeout)
+        finally:
+            await self._watch.stop()
 
     def _pause(self, pause: bool) -> None:
         partitions = self._kafka.assignment()
@@ -154,29 +154,3 @@ async def call_back(callback: PartitionsCallback, partitions: frozenset[TopicPar
     result = callback(partitions)
     if inspect.isawaitable(result):
         await result
-
-
-async def _abandon(kafka: Any) -> None:
-    """Cancel what aiokafka runs in the background; its own stop waits for a broker that is gone."""
-    coordinator, fetcher, client = kafka._coordinator, kafka._fetcher, kafka._client
-    tasks: set[asyncio.Task[Any]] = set()
-    for owner, names in (
-        (
-            coordinator,
-            ("_coordination_task", "_heartbeat_task", "_commit_refresh_task", "_reset_committed_task"),
-        ),
-        (fetcher, ("_fetch_task",)),
-        (client, ("_sync_task",)),
-    ):
-        tasks |= {task for name in names if (task := getattr(owner, name, None)) is not None}
-    tasks |= set(getattr(fetcher, "_pending_tasks", ()))
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks, timeout=1.0)
-        for task in tasks:
-            if task.done() and not task.cancelled():
-                task.exception()  # retrieved: its owner is gone
-    with contextlib.suppress(Exception):
-        async with asyncio.timeout(1.0):
-            await client.close()

@@ -14,6 +14,10 @@ import time
 
 from sandpiper.runners.codec import MAX_BYTES
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 SIGKILL, SIGXCPU = 9, 24
 IGNORED = (1, 2, 3, 10, 12, 13, 14, 15)
 """HUP, INT, QUIT, USR1, USR2, PIPE, ALRM, TERM: ignored by the trusted side, default in candidates."""
@@ -36,21 +40,15 @@ class Late(Exception):
 class Child:
     """One candidate process, started fresh by exec: it inherits two pipe ends and nothing else."""
 
-    def __init__(self, argv: list[str], env: dict[str, str]) -> None:
+    def __init__(self, argv: list[str], env: dict[str, str], cpu_s: float) -> None:
+        """`cpu_s`: what the process, and each fork of it by itself, may use (rounded up to a second)."""
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
         for fd in (theirs_in, theirs_out):
             os.set_inheritable(fd, True)
         null = (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)
         try:
-            self.pid = os.posix_spawn(
-                argv[0],
-                [*argv, str(theirs_in), str(theirs_out)],
-                env,
-                file_actions=[null],
-                setpgroup=0,
-                setsigdef=IGNORED,
-            )
+            self.pid = _spawn([*argv, str(theirs_in), str(theirs_out)], env, null, cpu_s)
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
@@ -85,14 +83,6 @@ class Child:
             if fd >= 0:
                 os.close(fd)
         return os.waitpid(self.pid, 0)[1]
-
-    def limit_cpu(self, seconds: float) -> None:
-        """From now on the process, and each fork of it by itself, may use so much CPU time (rounded up)."""
-        soft = max(1, int(seconds + 0.999))
-        try:
-            resource.prlimit(self.pid, resource.RLIMIT_CPU, (soft, soft + 1))
-        except OSError:  # it ended, or gave itself a lower limit
-            return
 
     def cpu_s(self) -> float:
         """CPU time of the process and of its ended children."""
@@ -134,6 +124,17 @@ def python_argv(script: str) -> list[str]:
     """Argv of a fresh interpreter with this one's isolation."""
     flags = ["-I", "-B"] + (["-S"] if sys.flags.no_site else [])
     return [sys.executable, *flags, script]
+
+
+def _spawn(argv: list[str], env: dict[str, str], null: tuple[Any, ...], cpu_s: float) -> int:
+    """Start a process. It inherits its CPU limit: a sandbox may forbid to set that of another process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    wanted = max(1, int(cpu_s + 0.999))
+    resource.setrlimit(resource.RLIMIT_CPU, (wanted if hard < 0 else min(wanted, hard), hard))
+    try:
+        return os.posix_spawn(argv[0], argv, env, file_actions=[null], setpgroup=0, setsigdef=IGNORED)
+    finally:
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
 def _signal_process(target: int) -> None:

@@ -56,7 +56,8 @@ class Run:
         self.end: float | None = None
         """When the time for all tests is used up; it begins with the first test file."""
         here = os.path.dirname(os.path.abspath(__file__))
-        self.session = Session(python_argv(os.path.join(here, "candidate.py")), dict(ENVIRONMENT))
+        argv = python_argv(os.path.join(here, "candidate.py"))
+        self.session = Session(argv, dict(ENVIRONMENT), plan["test_cpu_s"])
         self.open = overlay_open(plan["files"])
         sys.meta_path.insert(0, Finder(self.session, plan["modules"], plan["files"]))
 
@@ -75,13 +76,11 @@ class Run:
         """Before a test file is loaded: its imports have a test's time."""
         if self.end is None:
             self.end = time.monotonic() + self.plan["wall_s"]
-        self.session.deadline, self.session.cpu_s = self._deadline(), self.plan["test_cpu_s"]
-        self.session.aborted = None
+        self.session.deadline, self.session.aborted = self._deadline(), None
 
     def begin(self) -> None:
         """Before a test: a fresh fork of the candidate, with a test's time."""
-        cpu_left = self.plan["cpu_s"] - self.session.cpu_used()
-        self.session.begin(self._deadline(), min(self.plan["test_cpu_s"], cpu_left))
+        self.session.begin(self._deadline())
 
     def fail_file(self, path: str, failure: dict[str, Any]) -> None:
         """Every test expected of `path` has failed alike."""

@@ -45,7 +45,8 @@ class Supervisor:
         self.end = time.monotonic() + plan["wall_s"]
         self.candidate: Child | None = None
         script = [f"--test-reporter={HERE}/node_results.cjs", "--test-reporter-destination=stderr"]
-        self.tests = Child([self.node, *script, f"{HERE}/node_tests.cjs"], dict(ENVIRONMENT))
+        tests = [self.node, *script, f"{HERE}/node_tests.cjs"]
+        self.tests = Child(tests, dict(ENVIRONMENT), START_CPU_S + plan["cpu_s"])
 
     def run(self) -> dict[str, dict[str, Any]]:
         """Results by test id; those of a test process that did not finish are absent."""
@@ -72,8 +73,8 @@ class Supervisor:
         deadline = now + max((self.end - now) / 2, min(self.end - now, SHORTEST_S))
         try:
             if self.candidate is None:
-                self.candidate = Child([self.node, f"{HERE}/node_candidate.cjs"], dict(ENVIRONMENT))
-                self.candidate.limit_cpu(START_CPU_S + self.plan["test_cpu_s"])
+                cpu_s = START_CPU_S + self.plan["test_cpu_s"]
+                self.candidate = Child([self.node, f"{HERE}/node_candidate.cjs"], dict(ENVIRONMENT), cpu_s)
             self.candidate.send(frame, deadline)
             answer = self.candidate.receive(deadline)
             if answer[:1] in (b"A", b"C"):

@@ -29,8 +29,8 @@ class Abort(BaseException):
 class Session:
     """One candidate process after another, and the requests to it."""
 
-    def __init__(self, argv: list[str], env: dict[str, str]) -> None:
-        self._argv, self._env = argv, env
+    def __init__(self, argv: list[str], env: dict[str, str], cpu_s: float) -> None:
+        self._argv, self._env, self._cpu_s = argv, env, cpu_s
         self._child: Child | None = None
         self._sequence = 0
         self._imported: list[str] = []
@@ -38,19 +38,17 @@ class Session:
         self.errors = Errors()
         self._forked = False
         self.deadline = time.monotonic()
-        self.cpu_s = 1.0
-        """CPU time that the current test, or import, may use."""
         self._cpu_before = 0.0
         self.objects_allowed = False
         self.aborted: tuple[str, str] | None = None
         """(kind, message) once the current test has lost its candidate."""
 
-    def begin(self, deadline: float, cpu_s: float) -> None:
+    def begin(self, deadline: float) -> None:
         """Start a test: a fork of the process that imported the modules, or a fresh process."""
-        self.deadline, self.cpu_s, self.aborted = deadline, cpu_s, None
+        self.deadline, self.aborted = deadline, None
         self._callbacks.clear()
         if self._imported:
-            self._ready().limit_cpu(cpu_s)
+            self._ready()
             self._forked = True
             self.request("fork")
 
@@ -159,8 +157,7 @@ class Session:
     def _started(self) -> Child:
         if self._child is None:
             try:
-                self._child = Child(self._argv, self._env)
-                self._child.limit_cpu(self.cpu_s)
+                self._child = Child(self._argv, self._env, self._cpu_s)
             except OSError as error:  # the candidate's leftovers use up what the sandbox allows
                 self._abort("exception", f"no new process for the candidate: {error.strerror}")
                 raise Abort from None

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from sandpiper.cli.client import SandpiperClient
+from sandpiper.demo.presets import PRESETS
 from tests.e2e.otlp import Receiver, receiver
 from tests.stack import RunningStack, start_stack
 
@@ -54,7 +55,10 @@ def trained() -> Iterator[Trained]:
     data_dir = Path(tempfile.mkdtemp(prefix="sandpiper-e2e-"))
     try:
         with receiver() as traces:
-            env = {"OTEL_EXPORTER_OTLP_ENDPOINT": traces.endpoint, "OTEL_BSP_SCHEDULE_DELAY": "500"}
+            env = PRESETS["tiny"].env | {
+                "OTEL_EXPORTER_OTLP_ENDPOINT": traces.endpoint,
+                "OTEL_BSP_SCHEDULE_DELAY": "500",
+            }
             stack = start_stack(data_dir, engine="torch", env=env)
             try:
                 with SandpiperClient(stack.api_url) as client:

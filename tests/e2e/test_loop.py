@@ -50,7 +50,6 @@ def test_every_episode_is_terminal_exactly_once(trained: Trained) -> None:
         trained,
         "SELECT key, payload, topic FROM outbox WHERE topic = 'episode.events' AND $1::text IS NOT NULL",
     )
-    from sandpiper.v1.events_pb2 import EpisodeEvent  # noqa: PLC0415
 
     ends = Counter(key for key, payload, _ in events if EpisodeEvent.FromString(payload).state in OVER)
     assert all(ends[episode["id"]] == 1 for episode in episodes)

@@ -43,7 +43,7 @@ def loop(
 
 def _loop(preset: str, steps: int, folder: Path) -> dict[str, Any]:
     chosen = PRESETS[preset]
-    options = StackOptions.model_validate({"data_dir": folder, "api_port": 0, "engine": chosen.engine})
+    options = StackOptions(data_dir=folder, api_port=0, engine=chosen.engine, env=chosen.env)
     running = launch(options, with_parent=True)
     try:
         with SandpiperClient(running.first.api_url) as client:

@@ -63,10 +63,10 @@ class Watcher:
 
 
 @contextmanager
-def stack(data: Path, engine: str) -> Iterator[SandpiperClient]:
+def stack(data: Path, preset: Preset) -> Iterator[SandpiperClient]:
     """The embedded stack with a client, stopped whatever happens."""
     say("starting broker, Postgres, S3 and the six services")
-    options = StackOptions.model_validate({"data_dir": data, "api_port": 0, "engine": engine})
+    options = StackOptions(data_dir=data, api_port=0, engine=preset.engine, env=preset.env)
     running = launch(options, with_parent=True)
     try:
         say(f"api {running.first.api_url} · logs {data / 'logs'}")
@@ -130,7 +130,7 @@ def main(
 
 
 def _run(preset: Preset, steps: int | None, folder: Path) -> Measured:
-    with stack(folder, preset.engine) as client:
+    with stack(folder, preset) as client:
         task_set = client.submit_task_set(ROOT / preset.tasks)
         say(f"task set {task_set['id']}: {task_set['task_count']} tasks")
         training = training_document(ROOT, preset, task_set["id"], steps)

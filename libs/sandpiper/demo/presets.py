@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +24,8 @@ class Preset:
     engine: Literal["auto", "torch"]
     eval_samples: int
     """Episodes per held-out task, at the training temperature."""
-    wants_vllm: bool
+    env: dict[str, str] = field(default_factory=dict)
+    """Settings for every service."""
 
 
 PRESETS: dict[str, Preset] = {
@@ -34,7 +35,6 @@ PRESETS: dict[str, Preset] = {
         run=EXAMPLES / "runs" / "smollm2.yaml",
         engine="auto",
         eval_samples=3,
-        wants_vllm=True,
     ),
     "tiny": Preset(
         name="tiny",
@@ -42,7 +42,8 @@ PRESETS: dict[str, Preset] = {
         run=EXAMPLES / "runs" / "tiny.yaml",
         engine="torch",
         eval_samples=8,
-        wants_vllm=False,
+        # A model this small is slower on two threads than on one.
+        env={"SANDPIPER_TORCH__THREADS": "1", "SANDPIPER_LEARNER__THREADS": "1", "OMP_NUM_THREADS": "1"},
     ),
 }
 

@@ -42,6 +42,8 @@ def environment(
         SANDPIPER_DRAIN_S=f"{max(0.5, options.grace_s - 2)}",
         TMPDIR=str(temp),
         PYTHONUNBUFFERED="1",
+        # Threads that spin while they wait would take the cores from the other services.
+        OMP_WAIT_POLICY="PASSIVE",
     )
     if service == "api":
         env.update(SANDPIPER_HTTP__HOST=options.api_host, SANDPIPER_HTTP__PORT=str(options.api_port))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -140,7 +141,7 @@ async def test_probe(engine: TorchEngine, tiny: Path, tiny_other: Path) -> None:
             assert caught.value.reason == reason
 
 
-async def local(store: MemoryObjects, cache: PolicyCache, folder: Path, version: int, **more: Probe) -> Local:
+async def local(store: MemoryObjects, cache: PolicyCache, folder: Path, version: int, **more: Any) -> Local:
     return await cache.get(await publish(store.typed(), folder, version, **more))
 
 

@@ -120,7 +120,7 @@ async def test_token_in_token_out_over_three_turns(service: Service, tiny: Path)
     outputs: list[list[int]] = []
     prior = None
     for turn in range(3):
-        asked = request(policy, turn, assistant_prefix="```python\n", **({"prior": prior} if prior else {}))
+        asked = request(policy, turn, assistant_prefix="```python\n", prior=prior)
         result = await service.ask(asked)
         tokens = await service.tokens(result)
         prompt, output = list(tokens.prompt_ids), list(tokens.output_ids)

@@ -69,7 +69,7 @@ def reference(folder: Path) -> LlamaForCausalLM:
 
 
 def full_logprobs(model: LlamaForCausalLM, ids: Sequence[int], temperature: float = 1.0) -> torch.Tensor:
-    """log_softmax(logits / temperature) of one forward over all of `ids`, shape [len(ids) - 1, vocabulary]."""
+    """log_softmax(logits / temperature) of one forward over `ids`, shape [len(ids) - 1, vocabulary]."""
     with torch.no_grad():
         logits = model(torch.tensor([list(ids)])).logits[0, :-1]
     return torch.log_softmax(logits.float() / temperature, dim=-1)
@@ -86,7 +86,7 @@ def recomputed(
 
 def make_engine(**changes: Any) -> TorchEngine:
     """A torch engine in float32 on one thread."""
-    options = {
+    options: dict[str, Any] = {
         "dtype": "float32",
         "device": "cpu",
         "threads": 1,

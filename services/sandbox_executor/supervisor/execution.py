@@ -65,6 +65,9 @@ class Execution:
             killed = self._reaper.kill_all()
             self._drain_rest()
             return self._report(wall, killed)
+        except BaseException:
+            self._reaper.kill_all()
+            raise
         finally:
             for stream in self._streams():
                 stream.close()

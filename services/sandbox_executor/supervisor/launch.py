@@ -6,6 +6,8 @@ import _signal  # type: ignore[import-not-found]
 import os
 import resource
 
+from .wire import write_all
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
@@ -38,7 +40,7 @@ def readable(data: bytes) -> int:
     if not data:
         return os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
     fd = os.open("/tmp", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC)
-    os.write(fd, data)
+    write_all(fd, data)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
 

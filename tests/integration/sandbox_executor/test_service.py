@@ -237,6 +237,7 @@ async def test_load_is_bounded_and_queueing_is_not_charged(client: Client) -> No
 async def test_a_killed_executor_loses_no_command(client: Client) -> None:
     owners = await client.settled(2)
     victim = client.stack.process("sandbox-executor-2")
+    assert victim.pid is not None
     before = {beat.executor_id for beat in client.beats.values()}
     theirs = await _partition_of(client, victim.pid, owners)
     asked = command("sleep 2; echo survived")

@@ -85,7 +85,7 @@ async def test_the_reply_topic_is_the_commands() -> None:
         {"command_id": "a/b"},
     ],
 )
-async def test_nobody_to_answer_is_rejected(fields: dict[str, str]) -> None:
+async def test_nobody_to_answer_is_rejected(fields: dict[str, Any]) -> None:
     world = World()
     with pytest.raises(Reject):
         await world.handler(world.delivery(**fields))

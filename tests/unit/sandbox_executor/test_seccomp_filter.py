@@ -23,7 +23,7 @@ def run(program: bytes, audit: int, number: int, *arguments: int) -> int:
         code, yes, no, k = steps[at]
         at += 1
         if code == 0x06:
-            return k
+            return int(k)
         if code == 0x20:
             value = struct.unpack_from("=I", data, k)[0]
             continue

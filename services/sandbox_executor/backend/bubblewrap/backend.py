@@ -144,12 +144,13 @@ class BubblewrapBackend:
             self._uids.append(uid)
 
     async def reap(self) -> int:
-        tree = (
-            find_tree(self.instance)
-            if self._groups is None and self._settings.cgroup != "off"
-            else self._groups
-        )
-        return await asyncio.to_thread(reaper.reap, self.instance, tree, self._folder)
+        return await asyncio.to_thread(self._reap)
+
+    def _reap(self) -> int:
+        tree = self._groups
+        if tree is None and self._settings.cgroup != "off":
+            tree = find_tree(self.instance)
+        return reaper.reap(self.instance, tree, self._folder)
 
     async def stop(self) -> None:
         await asyncio.gather(*(sandbox.destroy() for sandbox in list(self._live)), return_exceptions=True)

@@ -21,9 +21,13 @@ class BubblewrapSettings(BaseModel):
     """
     hidden: tuple[Path, ...] = (
         Path("/usr/src"),
-        Path("/usr/local"),
-        Path("/usr/share/doc"),
         Path("/usr/games"),
+        Path("/usr/local/bin"),
+        Path("/usr/local/sbin"),
+        Path("/usr/local/etc"),
+        Path("/usr/local/share"),
+        Path("/usr/local/src"),
+        Path("/usr/share/doc"),
     )
     """Folders of the read-only system that a sandbox sees empty, except where they hold an interpreter."""
     read_only: dict[str, Path] = Field(default_factory=dict)

@@ -41,7 +41,8 @@ class Spawned:
         if not poller.poll(timeout_s * 1000):
             raise TimeoutError(f"sandbox process {self.pid} outlived SIGKILL by {timeout_s:.0f} s")
         os.close(self.pidfd)
-        self.bwrap.wait(timeout_s)
+        self.bwrap.kill()  # it only waited for the supervisor
+        self.bwrap.wait()
         if self.bwrap.stderr:
             self.bwrap.stderr.close()
 

@@ -59,8 +59,8 @@ class Creation:
                 await self._publish_base(run, document)
             await self.checkpoints.commit(self._first(run, document))
         await self.controls.put(run.run_id, Control(state="paused" if run.paused else "active"))
-        await self.registry.read_point(run)
-        await self.publisher.announce(run.run_id, run.version)
+        if run.point is None:  # else the scheduler has it, and may be ahead of what is read here
+            await self.registry.read_point(run)
         log.info("run_created", run_id=run.run_id, base=name_of(document.policy), version=run.version)
 
     async def _publish_base(self, run: LearnerRun, document: RunDocument) -> None:

@@ -67,6 +67,7 @@ class Handlers:
             match kind:
                 case "create":
                     await self._creation.create(run, _document(message))
+                    await self._until_healed(run)
                 case "pause" | "resume":
                     await self._switch(run, paused=kind == "pause")
                 case "cancel":
@@ -121,6 +122,15 @@ class Handlers:
             if not waiting.fate.done():
                 run.buffer.forget(waiting.group_id)
 
+    async def _until_healed(self, run: LearnerRun) -> None:
+        """Wait until the events of the newest checkpoint are out. TimeoutError (try again) when that takes
+        long."""
+        if run.point is None:
+            return
+        self._scheduler.wake()
+        async with asyncio.timeout(HEAL_S):
+            await run.healed.wait()
+
     async def _is_settled(self, run: LearnerRun, group: TrajectoryGroup) -> bool:
         """True when nothing is left to be done for a group. Answers again for one that was consumed."""
         if run.ended or run.point is None:
@@ -128,9 +138,7 @@ class Handlers:
         step = run.point.ledger.step_of(group.group_id)
         if step is None:
             return False
-        self._scheduler.wake()
-        async with asyncio.timeout(HEAL_S):
-            await run.healed.wait()
+        await self._until_healed(run)
         event = await self._parts.checkpoints.event(run.run_id, step)
         if event is not None:
             await self._parts.events.step(event)

@@ -83,12 +83,12 @@ class LearnerRun:
 
     def wants_visit(self, now: float) -> bool:
         """True when the scheduler has something to do for this run."""
-        if now < self.not_before:
+        if self.point is None or now < self.not_before:
             return False
+        if self.needs_refresh and self.assigned and not self.ended:
+            return True
         if self.idle:
             return self.trainer is not None
-        if self.needs_refresh:
-            return True
         if self.spent or not len(self.buffer):
             return False
         take = self.next_take()

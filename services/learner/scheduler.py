@@ -105,10 +105,10 @@ class Scheduler:
     async def _visit(self, run: LearnerRun) -> None:
         run.visited_at = self._clock.monotonic()
         try:
-            if run.idle:
-                self._unload(run)
-            elif run.needs_refresh:
+            if run.needs_refresh and run.assigned and not run.ended:
                 await self._refresh(run)
+            elif run.idle:
+                self._unload(run)
             else:
                 await self._step(run)
         except StepCancelled:

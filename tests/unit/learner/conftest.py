@@ -1,0 +1,13 @@
+"""Fixtures of the learner's tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def learner_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One data folder for all: the tiny model is built once."""
+    return tmp_path_factory.mktemp("learner")

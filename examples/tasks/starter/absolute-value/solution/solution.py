@@ -1,0 +1,2 @@
+def absolute_value(n):
+    return abs(n)

@@ -1,0 +1,2 @@
+def add_one(numbers):
+    return [n + 1 for n in numbers]

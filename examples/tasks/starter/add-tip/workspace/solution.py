@@ -1,0 +1,2 @@
+def add_tip(bill, tip):
+    pass

@@ -1,0 +1,2 @@
+def append_item(items, item):
+    return items + [item]

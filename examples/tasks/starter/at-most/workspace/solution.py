@@ -1,0 +1,2 @@
+def at_most(n, limit):
+    pass

@@ -1,0 +1,2 @@
+def average_of_three(a, b, c):
+    return (a + b + c) / 3

@@ -1,0 +1,2 @@
+def average_of_three(a, b, c):
+    pass

@@ -1,0 +1,2 @@
+def average(a, b):
+    return (a + b) / 2

@@ -1,0 +1,2 @@
+def big_or_small(n):
+    return "big" if n > 100 else "small"

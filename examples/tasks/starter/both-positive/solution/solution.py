@@ -1,0 +1,2 @@
+def both_positive(a, b):
+    return a > 0 and b > 0

@@ -1,0 +1,2 @@
+def both_positive(a, b):
+    pass

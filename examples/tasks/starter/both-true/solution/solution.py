@@ -1,0 +1,2 @@
+def both(a, b):
+    return a and b

@@ -1,0 +1,2 @@
+def can_drive(age):
+    pass

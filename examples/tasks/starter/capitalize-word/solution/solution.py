@@ -1,0 +1,2 @@
+def capitalize_word(word):
+    return word.capitalize()

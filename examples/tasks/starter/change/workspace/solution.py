@@ -1,0 +1,2 @@
+def change(paid, price):
+    pass

@@ -1,0 +1,2 @@
+def checked_first(items):
+    pass

@@ -1,0 +1,2 @@
+def clamp(n, low, high):
+    return max(low, min(n, high))

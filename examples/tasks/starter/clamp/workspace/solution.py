@@ -1,0 +1,2 @@
+def clamp(n, low, high):
+    pass

@@ -1,0 +1,2 @@
+def concatenate(a, b):
+    pass

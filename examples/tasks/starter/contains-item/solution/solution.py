@@ -1,0 +1,2 @@
+def contains(items, target):
+    return target in items

@@ -1,0 +1,2 @@
+def contains(items, target):
+    pass

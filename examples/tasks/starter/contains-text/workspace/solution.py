@@ -1,0 +1,2 @@
+def contains_text(text, part):
+    pass

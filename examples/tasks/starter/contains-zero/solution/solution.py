@@ -1,0 +1,2 @@
+def has_zero(numbers):
+    return 0 in numbers

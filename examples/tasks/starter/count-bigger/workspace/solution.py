@@ -1,0 +1,2 @@
+def count_bigger(numbers, limit):
+    pass

@@ -1,0 +1,2 @@
+def count_item(items, target):
+    pass

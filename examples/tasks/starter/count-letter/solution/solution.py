@@ -1,0 +1,2 @@
+def count_letter(text, letter):
+    return text.count(letter)

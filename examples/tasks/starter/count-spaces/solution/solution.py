@@ -1,0 +1,2 @@
+def count_spaces(text):
+    return text.count(" ")

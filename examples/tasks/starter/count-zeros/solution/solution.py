@@ -1,0 +1,2 @@
+def count_zeros(numbers):
+    return numbers.count(0)

@@ -1,0 +1,2 @@
+def days_to_hours(days):
+    pass

@@ -1,0 +1,2 @@
+def dict_size(data):
+    pass

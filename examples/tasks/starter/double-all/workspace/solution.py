@@ -1,0 +1,2 @@
+def double_all(numbers):
+    pass

@@ -1,0 +1,2 @@
+def drop_first(items):
+    return items[1:]

@@ -1,0 +1,2 @@
+def drop_first(items):
+    pass

@@ -1,0 +1,2 @@
+def drop_last(items):
+    return items[:-1]

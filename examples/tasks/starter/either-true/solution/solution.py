@@ -1,0 +1,2 @@
+def either(a, b):
+    return a or b

@@ -1,0 +1,2 @@
+def ends_with(text, suffix):
+    pass

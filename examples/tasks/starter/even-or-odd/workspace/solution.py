@@ -1,0 +1,2 @@
+def even_or_odd(n):
+    pass

@@ -1,0 +1,2 @@
+def first_and_last(items):
+    pass

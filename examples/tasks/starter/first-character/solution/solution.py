@@ -1,0 +1,2 @@
+def first_character(text):
+    return text[0]

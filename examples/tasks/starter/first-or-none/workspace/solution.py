@@ -1,0 +1,2 @@
+def first_or_none(items):
+    pass

@@ -1,0 +1,2 @@
+def first_word(text):
+    pass

@@ -1,0 +1,2 @@
+def get_or_zero(data, key):
+    pass

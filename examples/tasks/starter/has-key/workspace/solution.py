@@ -1,0 +1,2 @@
+def has_key(data, key):
+    pass

@@ -1,0 +1,2 @@
+def has_two(items):
+    return len(items) >= 2

@@ -1,0 +1,2 @@
+def has_two(items):
+    pass

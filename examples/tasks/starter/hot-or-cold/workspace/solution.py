@@ -1,0 +1,2 @@
+def hot_or_cold(temperature):
+    pass

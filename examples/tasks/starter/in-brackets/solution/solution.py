@@ -1,0 +1,2 @@
+def in_brackets(text):
+    return "[" + text + "]"

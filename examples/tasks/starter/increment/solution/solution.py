@@ -1,0 +1,2 @@
+def increment(n):
+    return n + 1

@@ -1,0 +1,2 @@
+def increment(n):
+    pass

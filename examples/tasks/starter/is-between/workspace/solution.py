@@ -1,0 +1,2 @@
+def is_between(n, low, high):
+    pass

@@ -1,0 +1,2 @@
+def is_cheap(price):
+    return price < 10

@@ -1,0 +1,2 @@
+def is_cheap(price):
+    pass

@@ -1,0 +1,2 @@
+def is_different(a, b):
+    pass

@@ -1,0 +1,2 @@
+def is_divisible(a, b):
+    pass

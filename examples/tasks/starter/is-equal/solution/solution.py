@@ -1,0 +1,2 @@
+def is_equal(a, b):
+    return a == b

@@ -1,0 +1,2 @@
+def is_greater(a, b):
+    pass

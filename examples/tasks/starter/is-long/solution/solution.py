@@ -1,0 +1,2 @@
+def is_long(text):
+    return len(text) > 10

@@ -1,0 +1,2 @@
+def join_two(a, b):
+    pass

@@ -1,0 +1,5 @@
+module.exports = { addOne };
+
+function addOne(numbers) {
+  return numbers.map((n) => n + 1);
+}

@@ -1,0 +1,4 @@
+module.exports = { addOne };
+
+function addOne(numbers) {
+}

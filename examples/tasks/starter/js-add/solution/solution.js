@@ -1,0 +1,5 @@
+module.exports = { add };
+
+function add(a, b) {
+  return a + b;
+}

@@ -1,0 +1,4 @@
+module.exports = { add };
+
+function add(a, b) {
+}

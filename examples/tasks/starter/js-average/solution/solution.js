@@ -1,0 +1,5 @@
+module.exports = { average };
+
+function average(a, b) {
+  return (a + b) / 2;
+}

@@ -1,0 +1,5 @@
+module.exports = { countPositive };
+
+function countPositive(numbers) {
+  return numbers.filter((n) => n > 0).length;
+}

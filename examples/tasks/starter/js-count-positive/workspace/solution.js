@@ -1,0 +1,4 @@
+module.exports = { countPositive };
+
+function countPositive(numbers) {
+}

@@ -1,0 +1,5 @@
+module.exports = { doubleAll };
+
+function doubleAll(numbers) {
+  return numbers.map((n) => n * 2);
+}

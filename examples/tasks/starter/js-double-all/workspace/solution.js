@@ -1,0 +1,4 @@
+module.exports = { doubleAll };
+
+function doubleAll(numbers) {
+}

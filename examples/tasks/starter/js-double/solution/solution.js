@@ -1,0 +1,5 @@
+module.exports = { double };
+
+function double(n) {
+  return n * 2;
+}

@@ -1,0 +1,4 @@
+module.exports = { double };
+
+function double(n) {
+}

@@ -1,0 +1,4 @@
+module.exports = { evenOrOdd };
+
+function evenOrOdd(n) {
+}

@@ -1,0 +1,5 @@
+module.exports = { firstCharacter };
+
+function firstCharacter(text) {
+  return text[0];
+}

@@ -1,0 +1,4 @@
+module.exports = { firstCharacter };
+
+function firstCharacter(text) {
+}

@@ -1,0 +1,5 @@
+module.exports = { greet };
+
+function greet(name) {
+  return "Hello, " + name + "!";
+}

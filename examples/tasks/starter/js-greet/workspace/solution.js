@@ -1,0 +1,4 @@
+module.exports = { greet };
+
+function greet(name) {
+}

@@ -1,0 +1,5 @@
+module.exports = { isAdult };
+
+function isAdult(age) {
+  return age >= 18;
+}

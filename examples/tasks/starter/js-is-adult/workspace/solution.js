@@ -1,0 +1,4 @@
+module.exports = { isAdult };
+
+function isAdult(age) {
+}

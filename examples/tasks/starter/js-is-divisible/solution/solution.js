@@ -1,0 +1,5 @@
+module.exports = { isDivisible };
+
+function isDivisible(a, b) {
+  return a % b === 0;
+}

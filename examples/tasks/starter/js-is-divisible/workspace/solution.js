@@ -1,0 +1,4 @@
+module.exports = { isDivisible };
+
+function isDivisible(a, b) {
+}

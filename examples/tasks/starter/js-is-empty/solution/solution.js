@@ -1,0 +1,5 @@
+module.exports = { isEmpty };
+
+function isEmpty(items) {
+  return items.length === 0;
+}

@@ -1,0 +1,4 @@
+module.exports = { isEmpty };
+
+function isEmpty(items) {
+}

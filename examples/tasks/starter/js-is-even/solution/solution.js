@@ -1,0 +1,5 @@
+module.exports = { isEven };
+
+function isEven(n) {
+  return n % 2 === 0;
+}

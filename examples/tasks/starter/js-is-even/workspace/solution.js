@@ -1,0 +1,4 @@
+module.exports = { isEven };
+
+function isEven(n) {
+}

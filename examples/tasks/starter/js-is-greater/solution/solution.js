@@ -1,0 +1,5 @@
+module.exports = { isGreater };
+
+function isGreater(a, b) {
+  return a > b;
+}

@@ -1,0 +1,4 @@
+module.exports = { isGreater };
+
+function isGreater(a, b) {
+}

@@ -1,0 +1,5 @@
+module.exports = { isPositive };
+
+function isPositive(n) {
+  return n > 0;
+}

@@ -1,0 +1,4 @@
+module.exports = { isPositive };
+
+function isPositive(n) {
+}

@@ -1,0 +1,5 @@
+module.exports = { keepEven };
+
+function keepEven(numbers) {
+  return numbers.filter((n) => n % 2 === 0);
+}

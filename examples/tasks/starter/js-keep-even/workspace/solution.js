@@ -1,0 +1,4 @@
+module.exports = { keepEven };
+
+function keepEven(numbers) {
+}

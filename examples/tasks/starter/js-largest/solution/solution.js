@@ -1,0 +1,5 @@
+module.exports = { largest };
+
+function largest(numbers) {
+  return Math.max(...numbers);
+}

@@ -1,0 +1,4 @@
+module.exports = { largest };
+
+function largest(numbers) {
+}

@@ -1,0 +1,5 @@
+module.exports = { last };
+
+function last(items) {
+  return items[items.length - 1];
+}

@@ -1,0 +1,4 @@
+module.exports = { last };
+
+function last(items) {
+}

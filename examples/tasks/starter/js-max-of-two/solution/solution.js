@@ -1,0 +1,5 @@
+module.exports = { maxOfTwo };
+
+function maxOfTwo(a, b) {
+  return a > b ? a : b;
+}

@@ -1,0 +1,4 @@
+module.exports = { maxOfTwo };
+
+function maxOfTwo(a, b) {
+}

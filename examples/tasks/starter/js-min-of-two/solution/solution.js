@@ -1,0 +1,5 @@
+module.exports = { minOfTwo };
+
+function minOfTwo(a, b) {
+  return a < b ? a : b;
+}

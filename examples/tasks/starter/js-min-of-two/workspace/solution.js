@@ -1,0 +1,4 @@
+module.exports = { minOfTwo };
+
+function minOfTwo(a, b) {
+}

@@ -1,0 +1,5 @@
+module.exports = { multiply };
+
+function multiply(a, b) {
+  return a * b;
+}

@@ -1,0 +1,5 @@
+module.exports = { rectangleArea };
+
+function rectangleArea(width, height) {
+  return width * height;
+}

@@ -1,0 +1,4 @@
+module.exports = { rectangleArea };
+
+function rectangleArea(width, height) {
+}

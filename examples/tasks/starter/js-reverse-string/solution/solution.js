@@ -1,0 +1,5 @@
+module.exports = { reverseString };
+
+function reverseString(text) {
+  return text.split("").reverse().join("");
+}

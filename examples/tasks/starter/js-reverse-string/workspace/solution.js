@@ -1,0 +1,4 @@
+module.exports = { reverseString };
+
+function reverseString(text) {
+}

@@ -1,0 +1,5 @@
+module.exports = { square };
+
+function square(n) {
+  return n * n;
+}

@@ -1,0 +1,4 @@
+module.exports = { square };
+
+function square(n) {
+}

@@ -1,0 +1,5 @@
+module.exports = { stringLength };
+
+function stringLength(text) {
+  return text.length;
+}

@@ -1,0 +1,4 @@
+module.exports = { stringLength };
+
+function stringLength(text) {
+}

@@ -1,0 +1,5 @@
+module.exports = { toUpper };
+
+function toUpper(text) {
+  return text.toUpperCase();
+}

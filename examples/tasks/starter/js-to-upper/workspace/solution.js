@@ -1,0 +1,4 @@
+module.exports = { toUpper };
+
+function toUpper(text) {
+}

@@ -1,0 +1,2 @@
+def keep_bigger(numbers, limit):
+    pass

@@ -1,0 +1,2 @@
+def keep_even(numbers):
+    pass

@@ -1,0 +1,2 @@
+def keep_long(words, n):
+    pass

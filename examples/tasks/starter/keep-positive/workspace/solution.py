@@ -1,0 +1,2 @@
+def keep_positive(numbers):
+    pass

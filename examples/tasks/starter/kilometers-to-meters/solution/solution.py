@@ -1,0 +1,2 @@
+def kilometers_to_meters(kilometers):
+    return kilometers * 1000

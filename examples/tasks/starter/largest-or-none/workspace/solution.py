@@ -1,0 +1,2 @@
+def largest_or_none(numbers):
+    pass

@@ -1,0 +1,2 @@
+def last_character(text):
+    return text[-1]

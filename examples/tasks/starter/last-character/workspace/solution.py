@@ -1,0 +1,2 @@
+def last_character(text):
+    pass

@@ -1,0 +1,2 @@
+def last_digit(n):
+    pass

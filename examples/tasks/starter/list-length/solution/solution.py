@@ -1,0 +1,2 @@
+def list_length(items):
+    return len(items)

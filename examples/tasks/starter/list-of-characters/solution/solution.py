@@ -1,0 +1,2 @@
+def characters(text):
+    return list(text)

@@ -1,0 +1,2 @@
+def longer(a, b):
+    pass

@@ -1,0 +1,2 @@
+def make_pair(a, b):
+    pass

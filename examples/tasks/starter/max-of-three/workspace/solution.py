@@ -1,0 +1,2 @@
+def max_of_three(a, b, c):
+    pass

@@ -1,0 +1,2 @@
+def max_of_two(a, b):
+    pass

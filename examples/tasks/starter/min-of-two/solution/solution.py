@@ -1,0 +1,2 @@
+def min_of_two(a, b):
+    return a if a < b else b

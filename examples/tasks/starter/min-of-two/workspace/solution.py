@@ -1,0 +1,2 @@
+def min_of_two(a, b):
+    pass

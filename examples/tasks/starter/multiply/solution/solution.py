@@ -1,0 +1,2 @@
+def multiply(a, b):
+    return a * b

@@ -1,0 +1,2 @@
+def negate_all(numbers):
+    pass

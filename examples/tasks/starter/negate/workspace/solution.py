@@ -1,0 +1,2 @@
+def negate(n):
+    pass

@@ -1,0 +1,2 @@
+def number_of_digits(n):
+    return len(str(n))

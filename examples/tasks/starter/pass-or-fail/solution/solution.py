@@ -1,0 +1,2 @@
+def pass_or_fail(score):
+    return "pass" if score >= 50 else "fail"

@@ -1,0 +1,2 @@
+def pass_or_fail(score):
+    pass

@@ -1,0 +1,2 @@
+def positive_or_zero(n):
+    return max(n, 0)

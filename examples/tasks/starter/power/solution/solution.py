@@ -1,0 +1,2 @@
+def power(base, exponent):
+    return base**exponent

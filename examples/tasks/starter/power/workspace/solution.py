@@ -1,0 +1,2 @@
+def power(base, exponent):
+    pass

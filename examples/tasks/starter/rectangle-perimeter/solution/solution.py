@@ -1,0 +1,2 @@
+def rectangle_perimeter(width, height):
+    return 2 * (width + height)

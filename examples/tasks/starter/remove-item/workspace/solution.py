@@ -1,0 +1,2 @@
+def remove_all(items, target):
+    pass

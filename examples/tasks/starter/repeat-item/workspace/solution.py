@@ -1,0 +1,2 @@
+def repeat_item(item, n):
+    pass

@@ -1,0 +1,2 @@
+def repeat_string(text, n):
+    pass

@@ -1,0 +1,2 @@
+def reverse_list(items):
+    return items[::-1]

@@ -1,0 +1,2 @@
+def sale_price(price):
+    return price * 0.5

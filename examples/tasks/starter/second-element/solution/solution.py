@@ -1,0 +1,2 @@
+def second(items):
+    return items[1]

@@ -1,0 +1,2 @@
+def second(items):
+    pass

@@ -1,0 +1,2 @@
+def sort_descending(numbers):
+    return sorted(numbers, reverse=True)

@@ -1,0 +1,2 @@
+def spread(numbers):
+    pass

@@ -1,0 +1,2 @@
+def starts_with(text, prefix):
+    pass

@@ -1,0 +1,2 @@
+def string_length(text):
+    pass

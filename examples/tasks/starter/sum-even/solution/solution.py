@@ -1,0 +1,2 @@
+def sum_even(numbers):
+    return sum(n for n in numbers if n % 2 == 0)

@@ -1,0 +1,2 @@
+def sum_even(numbers):
+    pass

@@ -1,0 +1,2 @@
+def sum_of_squares(numbers):
+    return sum(n * n for n in numbers)

@@ -1,0 +1,2 @@
+def sum_positive(numbers):
+    pass

@@ -1,0 +1,2 @@
+def sum_to(n):
+    return n * (n + 1) // 2

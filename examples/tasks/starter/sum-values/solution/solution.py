@@ -1,0 +1,2 @@
+def sum_values(data):
+    return sum(data.values())

@@ -1,0 +1,2 @@
+def third(items):
+    return items[2]

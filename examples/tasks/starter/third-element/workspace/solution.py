@@ -1,0 +1,2 @@
+def third(items):
+    pass

@@ -1,0 +1,2 @@
+def ticket_price(age):
+    pass

@@ -1,0 +1,2 @@
+def triple_all(numbers):
+    pass

@@ -1,0 +1,2 @@
+def upper_all(words):
+    return [word.upper() for word in words]

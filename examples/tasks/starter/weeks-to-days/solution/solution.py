@@ -1,0 +1,2 @@
+def weeks_to_days(weeks):
+    return weeks * 7

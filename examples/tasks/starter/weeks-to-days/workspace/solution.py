@@ -1,0 +1,2 @@
+def weeks_to_days(weeks):
+    pass

@@ -1,0 +1,2 @@
+def word_lengths(words):
+    pass

@@ -87,7 +87,7 @@ class Report:
 
 def main(argv: list[str]) -> int:
     """Run the files; see the module's text."""
-    limits, paths = {"--cpu": 5.0, "--wall": 10.0}, list(argv)
+    limits, paths = {"--cpu": 2.0, "--wall": 8.0}, list(argv)
     while paths and paths[0] in limits:
         limits[paths[0]] = float(paths[1])
         paths = paths[2:]

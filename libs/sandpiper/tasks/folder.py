@@ -125,7 +125,7 @@ def task_from_files(task_id: str, files: Mapping[str, bytes], *, prefix: str = "
     if unknown:
         raise TaskSetError([Problem("unknown field", prefix + TASK_FILE, field=name) for name in unknown])
     _no_strays(files, prefix)
-    language = LANGUAGES.get(meta.get("language", ""))
+    language = LANGUAGES.get(str(meta.get("language", "")))
     if language is None:
         raise problem(f"must be one of {sorted(LANGUAGES)}", file=prefix + TASK_FILE, field="language")
     parts = {part: _texts(files, folder, prefix) for part, folder in PARTS.items()}
@@ -203,13 +203,16 @@ def _text(files: Mapping[str, bytes], path: str, prefix: str) -> str:
 
 
 def _yaml(files: Mapping[str, bytes], path: str, prefix: str) -> dict[str, Any]:
+    text = _text(files, path, prefix)
     try:
-        data = yaml.safe_load(_text(files, path, prefix))
+        data = yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else None
         reason = getattr(error, "problem", None) or "not valid YAML"
         raise problem(str(reason), file=prefix + path, line=line) from None
+    except (ValueError, RecursionError) as error:  # a value that YAML reads and Python cannot hold
+        raise problem(f"not valid YAML: {error}", file=prefix + path) from None
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise problem("must be a mapping of field: value", file=prefix + path)
     return data

@@ -96,14 +96,15 @@ class LocalRunner:
     def _argv(self, workspace: Path, execution: Execution, fd: int | None) -> list[str]:
         argv = [self._bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"]
         argv += ["--uid", "65534", "--gid", "65534", "--cap-drop", "ALL", "--hostname", "sandbox"]
-        argv += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+        argv += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"]
+        argv += ["--size", str(execution.limits.disk_mb << 20), "--tmpfs", "/tmp"]
         for name in SYSTEM_LINKS:
             if Path("/", name).is_symlink():
                 argv += ["--symlink", f"usr/{name}", f"/{name}"]
             elif Path("/", name).is_dir():
                 argv += ["--ro-bind", f"/{name}", f"/{name}"]
         argv += ["--bind", str(workspace), WORKSPACE, "--chdir", WORKSPACE]
-        argv += ["--ro-bind", str(self._runners), RUNNERS]
+        argv += ["--ro-bind", str(self._runners), RUNNERS, "--remount-ro", "/"]
         variables = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": WORKSPACE, "LANG": "C.UTF-8"}
         if fd is not None:
             variables["SANDPIPER_RESULT_FD"] = str(fd)

@@ -72,8 +72,8 @@ def test_nothing_of_the_host_is_there(tmp_path: Path) -> None:
     secret.write_text("x")
     program = f"""
 import os, socket
-print(sorted(os.environ))
-print(os.path.exists({str(secret)!r}), os.path.exists("/root"), os.path.exists("/home"), os.path.exists("/etc"))
+print(sorted(set(os.environ) - {{"HOME", "LANG", "LC_CTYPE", "PATH", "PWD"}}))
+print([path for path in ({str(secret)!r}, "/root", "/home", "/etc") if os.path.exists(path)])
 print(os.getuid(), sum(name.isdigit() for name in os.listdir("/proc")) < 5)
 try: socket.create_connection(("1.1.1.1", 53), timeout=1)
 except OSError as error: print("no network")
@@ -84,18 +84,7 @@ open("made", "w").write("1")
 """
     result = run(program, {"given.txt": "1"})
     assert result.exit_code == 0, result.output
-    assert (
-        result.output.splitlines()
-        == [
-            "['HOME', 'LANG', 'LC_CTYPE', 'PATH']"
-            if "LC_CTYPE" in result.output
-            else "['HOME', 'LANG', 'PATH']",
-            "False False False False",
-            "65534 True",
-            "no network",
-        ]
-        or "PWD" in result.output
-    )
+    assert result.output.splitlines() == ["[]", "[]", "65534 True", "no network"]
 
 
 def test_limits_end_a_run_and_everything_in_it() -> None:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+import httpx
+import zstandard
 from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -24,6 +26,7 @@ from sandpiper.store.errors import CorruptObject, MissingObject, StoreUnavailabl
 from sandpiper.store.objects import ObjectStore
 from sandpiper.tasks.model import Task
 from sandpiper.v1.common_pb2 import Blob
+from services.api.app import create_app
 from services.api.idempotency import Replays
 from services.api.intake.spool import Spooler
 from services.api.keys import KeyRing
@@ -128,9 +131,8 @@ class FakeOrchestrator:
             await self._run(out.message)
 
     async def _task_set(self, message: Any) -> None:
-        import zstandard  # noqa: PLC0415
-
-        raw = zstandard.ZstdDecompressor().decompressobj().decompress(await self.objects.get(message.tasks))
+        packed = await self.objects.get(message.tasks)
+        raw = zstandard.ZstdDecompressor().decompressobj().decompress(packed)
         tasks = [Task.model_validate_json(line) for line in raw.splitlines()]
         assert len(tasks) == message.task_count
         row = TaskSet(
@@ -353,3 +355,8 @@ def task_data(number: int = 1, **changes: Any) -> dict[str, Any]:
 
 def jsonl(*tasks: dict[str, Any]) -> bytes:
     return b"".join(json.dumps(task).encode() + b"\n" for task in tasks)
+
+
+def client_of(services: Services) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(create_app(services), raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080", timeout=10)

@@ -8,11 +8,18 @@ from typing import Any, cast
 
 import httpx
 import pytest
-from api_fakes import FakeOrchestrator, MemoryObjects, jsonl, make_database, make_services, task_data
 
 from sandpiper.store.db.engine import Sessions
-from services.api.app import create_app
 from services.api.services import Services
+from tests.unit.api.api_fakes import (
+    FakeOrchestrator,
+    MemoryObjects,
+    client_of,
+    jsonl,
+    make_database,
+    make_services,
+    task_data,
+)
 
 
 @pytest.fixture
@@ -41,11 +48,6 @@ def orchestrator(services: Services) -> FakeOrchestrator:
 async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
     async with client_of(services) as made:
         yield made
-
-
-def client_of(services: Services) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(create_app(services), raise_app_exceptions=False)
-    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080", timeout=10)
 
 
 @pytest.fixture

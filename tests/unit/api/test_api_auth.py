@@ -8,11 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
-from api_fakes import make_services
-from conftest import client_of  # type: ignore[import-not-found]
 
 from services.api.keys import BadKeysFile, KeyRing, is_loopback, read_keys_file
 from services.api.settings import HttpSettings
+from tests.unit.api.api_fakes import client_of, make_services
 
 DIGEST = hashlib.sha256(b"secret").hexdigest()
 

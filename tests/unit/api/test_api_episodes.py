@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-from api_fakes import MemoryObjects, attempt_row, episode_row, group_row, turn_row
 
 from sandpiper.store.blobs import blob_to_json
 from sandpiper.store.db.engine import Sessions
@@ -18,6 +17,7 @@ from sandpiper.store.db.models import Episode, PolicyVersion
 from sandpiper.store.policies import PolicyFile, PolicyManifest, manifest_key
 from sandpiper.v1.inference_pb2 import TurnTokens
 from services.api.downloads import FileStream
+from tests.unit.api.api_fakes import MemoryObjects, attempt_row, episode_row, group_row, turn_row
 
 
 @pytest.fixture

@@ -8,12 +8,19 @@ from typing import Any, cast
 
 import httpx
 import pytest
-from api_fakes import FakeClock, FakeOrchestrator, MemoryObjects, jsonl, make_services, task_data
-from conftest import client_of  # type: ignore[import-not-found]
 
 from sandpiper.store.errors import StoreUnavailable
 from services.api.keys import KeyRing
 from services.api.services import Services
+from tests.unit.api.api_fakes import (
+    FakeClock,
+    FakeOrchestrator,
+    MemoryObjects,
+    client_of,
+    jsonl,
+    make_services,
+    task_data,
+)
 
 DOCUMENT = {"name": "once", "tasks": {"task_set": "adding"}}
 KEY = {"idempotency-key": "abc-1"}

@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx
 import pytest
-from api_fakes import FakeClock
 
 from sandpiper.bus.message import Headers, Received
 from sandpiper.store.db.engine import Sessions
@@ -23,6 +22,7 @@ from services.api.live.hub import Client, Hub, LiveEvent
 from services.api.problems import ProblemError
 from services.api.routes.events import encode
 from services.api.services import Services
+from tests.unit.api.api_fakes import FakeClock
 
 
 def received(topic: Any, message: Any, at: float = 0.0) -> Received[Any]:

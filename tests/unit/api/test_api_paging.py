@@ -7,7 +7,6 @@ from typing import Any
 
 import httpx
 import pytest
-from api_fakes import episode_row, group_row, make_database, run_row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
@@ -16,6 +15,7 @@ from sandpiper.store.db.engine import Sessions
 from sandpiper.store.db.models import Episode
 from services.api.paging import decode_cursor, encode_cursor, fetch_page, scope_of
 from services.api.problems import ProblemError
+from tests.unit.api.api_fakes import episode_row, group_row, make_database, run_row
 
 TIMES = st.sampled_from([1.0, 1.5, 2.0, 1_700_000_000.123456])
 

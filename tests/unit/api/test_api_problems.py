@@ -7,13 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
-from api_fakes import make_services
-from conftest import client_of  # type: ignore[import-not-found]
 from sqlalchemy.exc import OperationalError
 
 from sandpiper.store.errors import StoreUnavailable
 from services.api.app import create_app
 from services.api.services import Services
+from tests.unit.api.api_fakes import client_of, make_services
 
 REQUIRED = {"type", "title", "status", "detail", "instance", "request_id"}
 

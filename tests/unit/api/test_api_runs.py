@@ -7,12 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
-from api_fakes import FakeOrchestrator, MemoryObjects, episode_row, group_row, run_row
 
 from sandpiper.runs import RunDocument
 from sandpiper.store.db.engine import Sessions
 from sandpiper.store.db.models import PolicyVersion, Run, TrainingStepRow
 from services.api.services import Services
+from tests.unit.api.api_fakes import FakeOrchestrator, MemoryObjects, episode_row, group_row, run_row
 
 YAML = {"content-type": "application/yaml"}
 

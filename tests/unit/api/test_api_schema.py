@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import schemathesis
 import uvicorn
-from api_fakes import FakeOrchestrator, episode_row, group_row, make_database, make_services, run_row
 from hypothesis import HealthCheck, given, settings
 from schemathesis.specs.openapi import checks
 
@@ -19,6 +18,14 @@ from services.api.app import create_app
 from services.api.intake.rundocs import YAML_TYPES
 from services.api.intake.tasksets import ARCHIVE_TYPES, JSONL_TYPES
 from services.api.settings import HttpSettings
+from tests.unit.api.api_fakes import (
+    FakeOrchestrator,
+    episode_row,
+    group_row,
+    make_database,
+    make_services,
+    run_row,
+)
 
 EXAMPLES = 8
 # Bodies are files and documents that refer to what exists (a schema cannot say so), and keys are off here.

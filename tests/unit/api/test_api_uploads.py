@@ -11,14 +11,20 @@ from typing import Any
 import httpx
 import pytest
 import zstandard
-from api_fakes import FakeOrchestrator, MemoryObjects, jsonl, make_services, task_data
-from conftest import client_of  # type: ignore[import-not-found]
 
 from sandpiper.tasks.archive import archive_task_set
 from sandpiper.tasks.model import Task
 from sandpiper.tasks.taskset import TaskSetInfo
 from services.api.services import Services
 from services.api.settings import HttpSettings, UploadSettings
+from tests.unit.api.api_fakes import (
+    FakeOrchestrator,
+    MemoryObjects,
+    client_of,
+    jsonl,
+    make_services,
+    task_data,
+)
 
 NDJSON = {"content-type": "application/x-ndjson"}
 ZSTD = {"content-type": "application/zstd"}
@@ -281,3 +287,32 @@ async def test_a_store_that_is_down_announces_nothing(
     assert answer.status_code == 503
     assert answer.headers["retry-after"]
     assert not orchestrator.sent
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"a: 2001-99-99\n",
+        b"[" * 20_000,
+        b"a: &a [x, x, x]\nb: &b [*a, *a, *a]\nlimits: [*b, *b, *b]\n",
+        b"language: {}\n",
+        b"language: [python]\n",
+        b"? [1]\n: 2\n",
+        b"\xff\xfe",
+        b"a: 1\n--- \nb: 2\n",
+        b"!!python/object/apply:os.getcwd []\n",
+        b"{<<: 1}\n",
+        b"language: python\nstop: 3\n",
+        b"a: !!int x\n",
+        b"a: " + b"9" * 10_000 + b"\n",
+        b"",
+    ],
+    ids=range(14),
+)
+async def test_hostile_yaml_is_a_422(client: httpx.AsyncClient, objects: MemoryObjects, text: bytes) -> None:
+    for broken in ("taskset.yaml", "add-1/task.yaml"):
+        files = {"taskset.yaml": b"name: x\n", "add-1/instruction.md": b"do", broken: text}
+        body = tar_zst([(tarfile.TarInfo(path), data) for path, data in files.items()])
+        answer = await client.post("/v1/task-sets", content=body, headers=ZSTD)
+        assert answer.status_code == 422, answer.text
+        assert not objects.stored

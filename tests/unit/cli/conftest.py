@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from cli_fakes import FakeApi
 from typer.testing import CliRunner, Result
 
 from sandpiper.cli import transport
 from sandpiper.cli.client import SandpiperClient
 from sandpiper.cli.context import Connection
 from sandpiper.cli.main import app
+from tests.unit.cli.cli_fakes import FakeApi
 
 Command = Callable[..., Result]
 

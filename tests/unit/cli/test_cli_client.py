@@ -12,13 +12,13 @@ from typing import Any
 import httpx
 import pytest
 import zstandard
-from cli_fakes import FakeApi, page, problem, run_data
 
 from sandpiper.cli import client as client_module
 from sandpiper.cli.client import SandpiperClient
 from sandpiper.cli.errors import ApiError, BadInput, Damaged, Unreachable, WaitTimeout
 from sandpiper.cli.events import parse_events
 from sandpiper.cli.pack import pack
+from tests.unit.cli.cli_fakes import FakeApi, page, problem, run_data
 
 
 def make_task_set(folder: Path) -> Path:

@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx
 import pytest
-from cli_fakes import FakeApi, body_of, episode_data, page, problem, run_data, turn_data
 from rich.console import Console
 from typer.testing import Result
 
@@ -21,6 +20,7 @@ from sandpiper.cli.documents import apply, load_document
 from sandpiper.cli.errors import BadInput
 from sandpiper.cli.evaluate import policy_source
 from sandpiper.cli.render import clean, duration, tail
+from tests.unit.cli.cli_fakes import FakeApi, body_of, episode_data, page, problem, run_data, turn_data
 
 Command = Callable[..., Result]
 

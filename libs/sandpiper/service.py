@@ -3,8 +3,8 @@
 Invariants
 * A supervised task that ends before the service stops, in whatever way, stops the service; with exit code 1
   when it failed.
-* After SIGTERM or SIGINT the drain callbacks run (last registered first) within `drain_s`, then what is left
-  is cancelled, then resources close; a second signal skips the waiting. The process always ends.
+* After SIGTERM or SIGINT all drain callbacks run together within `drain_s`, then what is left is cancelled,
+  then resources close, last registered first; a second signal skips the waiting. The process always ends.
 * Nothing is left on the loop: every task is awaited.
 
     async def start(stack: Stack) -> list[Coroutine]:  # services/<service>/wiring.py
@@ -22,8 +22,10 @@ Invariants
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, NoReturn, TypeVar
@@ -43,7 +45,6 @@ S = TypeVar("S", bound=ServiceSettings)
 Drain = Callable[[float], Awaitable[None]]
 Close = Callable[[], Awaitable[None]]
 CLOSE_S = 5.0
-START_S = 300.0
 
 
 class Stack:
@@ -106,12 +107,12 @@ class Stack:
         await _settle({draining, hurried, *self._tasks})
 
     async def _run_drains(self, deadline: float) -> None:
-        for drain in reversed(self._drains):
-            try:
-                await drain(max(0.1, deadline - time.monotonic()))
-            except Exception:
+        left = max(0.1, deadline - time.monotonic())
+        ends = await asyncio.gather(*(drain(left) for drain in self._drains), return_exceptions=True)
+        for error in ends:
+            if isinstance(error, BaseException):
                 self.failed = True
-                log.exception("service.drain_failed")
+                log.error("service.drain_failed", exc_info=error)
 
     async def close(self) -> None:
         """Close resources, each within CLOSE_S."""
@@ -139,23 +140,23 @@ async def serve(name: str, settings: ServiceSettings, start: Start) -> int:
     try:
         if settings.health_port:
             await server.start(settings.health_host, settings.health_port)
-        if await _start(stack, start):
+        if await _start(stack, start, settings.start_s):
             await stack.stopping.wait()
     finally:
         log.info("service.stopping", failed=stack.failed)
         await stack.drain(settings.drain_s, hurry)
         await stack.close()
         await server.stop()
-        await _settle({asyncio.create_task(asyncio.to_thread(flush))})
+        await _flush(flush)
     log.info("service.stopped", failed=stack.failed)
     return 1 if stack.failed else 0
 
 
-async def _start(stack: Stack, start: Start) -> bool:
+async def _start(stack: Stack, start: Start, seconds: float) -> bool:
     """Run the wiring, interruptible by a signal; False when the service is not to go on."""
     starting = asyncio.ensure_future(start(stack))
     stopping = asyncio.create_task(stack.stopping.wait())
-    await asyncio.wait({starting, stopping}, timeout=START_S, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({starting, stopping}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     if not starting.done():
         stack.failed = not stack.stopping.is_set()
@@ -200,3 +201,19 @@ async def _settle(tasks: set[asyncio.Task[Any]] | set[asyncio.Future[Any]]) -> N
     """Wait for cancelled tasks, bounded; their errors are seen by whoever watches them."""
     if tasks:
         await asyncio.wait(tasks, timeout=CLOSE_S)
+
+
+async def _flush(flush: Callable[[], None]) -> None:
+    """Send the last spans, bounded. A daemon thread, because a collector that is gone must not hold us."""
+    done = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def work() -> None:
+        flush()
+        with contextlib.suppress(RuntimeError):  # the loop ended first
+            loop.call_soon_threadsafe(done.set)
+
+    threading.Thread(target=work, name="flush-traces", daemon=True).start()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(CLOSE_S):
+            await done.wait()

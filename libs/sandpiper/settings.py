@@ -51,6 +51,9 @@ class ServiceSettings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe level that is logged."""
 
+    start_s: float = Field(600.0, gt=0)
+    """How long the service may take to start; after that it fails."""
+
     drain_s: float = Field(20.0, gt=0)
     """How long work in hand may go on after SIGTERM."""
 

@@ -27,6 +27,7 @@ class Anchors:
         self._last: dict[TopicPartition, tuple[int, str]] = {}
         self._starts: dict[TopicPartition, int] = {}
         self._unverified: set[TopicPartition] = set()
+        self._rewound: dict[TopicPartition, int] = {}
 
     @property
     def reset(self) -> str:
@@ -42,6 +43,7 @@ class Anchors:
                         self._starts[partition] = await session.position(partition)
             self._first = False
             return
+        self._rewound.clear()
         self._unverified = set(self._last) & session.partitions
         for partition in self._unverified:
             session.seek(partition, self._last[partition][0])
@@ -52,14 +54,16 @@ class Anchors:
     def admit(self, session: Session, partition: TopicPartition, offset: int, message_id: str) -> bool:
         """True when the record is to be delivered; seeks back when it shows that the log is a new one."""
         last = self._last.get(partition)
-        if partition in self._unverified and last is not None and offset == last[0]:
+        if partition in self._unverified and last is not None:
             self._unverified.discard(partition)
-            if message_id == last[1]:
+            if (offset, message_id) == last:
                 return False
-            if offset > 0:
-                del self._last[partition]
+            if offset == last[0] > 0:
                 session.seek(partition, 0)
+                self._rewound[partition] = offset
                 return False
-        self._unverified.discard(partition)
+        if offset > self._rewound.get(partition, offset):
+            return False  # of the fetch from the wrong place
+        self._rewound.pop(partition, None)
         self._last[partition] = (offset, message_id)
         return True

@@ -15,17 +15,17 @@ from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 import structlog
-from aiokafka import ConsumerRecord
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
 from sandpiper.bus.anchors import Anchors
+from sandpiper.bus.assignor import StickyAssignor
 from sandpiper.bus.backoff import Backoff, wait_or_stop
-from sandpiper.bus.claims import ClaimStore, check_out
+from sandpiper.bus.claims import ClaimStore
 from sandpiper.bus.dlq import DeadLetters, DlqLimit
-from sandpiper.bus.errors import BusUnavailable, Reason
-from sandpiper.bus.message import CLAIM, MESSAGE_ID, Received, decode_headers, header_texts, parse
+from sandpiper.bus.errors import BusUnavailable
 from sandpiper.bus.producer import Producer
+from sandpiper.bus.records import Records, Stopping
 from sandpiper.bus.session import PartitionsCallback, Session, call_back
 from sandpiper.bus.settings import BusSettings
 from sandpiper.clock import Clock, SystemClock
@@ -42,10 +42,6 @@ POLL_S = 0.2
 # A session that lived this long was healthy: the next outage starts with short pauses again.
 HEALTHY_S = 10.0
 OUTAGES = (KafkaError, OSError, TimeoutError, BusUnavailable)
-
-
-class Stopping(Exception):
-    """The consumer is stopping: leave what is not done uncommitted."""
 
 
 class ConsumerBase:
@@ -71,13 +67,12 @@ class ConsumerBase:
         self._group = None if broadcast else group
         self.name = group or client_id or "sandpiper"
         self._client_id = client_id or self.name
-        self._topics = {topic.name: topic for topic in topics}
-        self._claims = claims
+        self._topics = list(topics)
         self._clock = clock or SystemClock()
-        self._dead_letters = DeadLetters(producer, self.name, dlq_limit or DlqLimit(), self._clock)
         self._user_assigned = on_assigned
         self._user_revoked = on_revoked
         self._anchors = Anchors(from_beginning, durable=settings.is_kafka)
+        self._assignor = StickyAssignor()
         self._stopping = asyncio.Event()
         self._finished = asyncio.Event()
         self._finished.set()
@@ -86,6 +81,9 @@ class ConsumerBase:
         self._task: asyncio.Task[Any] | None = None
         self._joined = False
         self._away = False
+        self._owned: frozenset[TopicPartition] = frozenset()
+        dead_letters = DeadLetters(producer, self.name, dlq_limit or DlqLimit(), self._clock)
+        self._records = Records(self._topics, claims, dead_letters, self._stopping)
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
@@ -122,6 +120,7 @@ class ConsumerBase:
             log.error("bus.stop_forced", consumer=self.name)
             if self._task is not None:
                 self._task.cancel()
+                await asyncio.wait({self._task}, timeout=FINISH_S)
 
     # What a subclass does.
 
@@ -163,9 +162,10 @@ class ConsumerBase:
             self._settings,
             self._client_id,
             self._group,
-            list(self._topics.values()),
+            self._topics,
             self._on_assigned,
             self._on_revoked,
+            self._assignor,
             "earliest" if self._group else self._anchors.reset,
         )
         await self._unless_stopped(session.open(), session)
@@ -181,8 +181,11 @@ class ConsumerBase:
     async def _leave(self, timeout: float) -> None:
         self._joined = False
         session, self._session = self._session, None
-        if session is not None:
-            await session.close(timeout)
+        try:
+            await self._tell_revoked()
+        finally:
+            if session is not None:
+                await session.close(timeout)
 
     def _note_outage(self, error: Exception) -> None:
         metrics.BUS_RECONNECTS.labels(self.name).inc()
@@ -192,14 +195,20 @@ class ConsumerBase:
 
     async def _on_assigned(self, partitions: frozenset[TopicPartition]) -> None:
         self._assigning(partitions)
+        self._owned = partitions
         if self._user_assigned is not None:
             await call_back(self._user_assigned, partitions)
 
     async def _on_revoked(self, partitions: frozenset[TopicPartition]) -> None:
         if self._session is not None and partitions:
             await self._revoking(self._session)
-        if self._user_revoked is not None and partitions:
-            await call_back(self._user_revoked, partitions)
+        await self._tell_revoked()
+
+    async def _tell_revoked(self) -> None:
+        """Also when a session ends without a word from the broker: assigned and revoked come in pairs."""
+        owned, self._owned = self._owned, frozenset()
+        if owned and self._user_revoked is not None:
+            await call_back(self._user_revoked, owned)
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, R], session: Session) -> R:
         """The result of `work`; cancels it and raises once the consumer stops or the broker is lost."""
@@ -218,44 +227,21 @@ class ConsumerBase:
                 waiter.cancel()
             await asyncio.gather(task, stop, lost, return_exceptions=True)
 
+    async def _until_deadline(self, work: Coroutine[Any, Any, R]) -> R:
+        """The result of `work`; once the consumer stops it has until the deadline, then Stopping."""
+        task = asyncio.ensure_future(work)
+        stop = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                await asyncio.wait({task}, timeout=self._drain_time())
+            if not task.done():
+                raise Stopping
+            return task.result()
+        finally:
+            task.cancel()
+            stop.cancel()
+            await asyncio.gather(task, stop, return_exceptions=True)
+
     def _drain_time(self) -> float:
         return max(0.0, self._deadline - time.monotonic()) if self._stopping.is_set() else 0.0
-
-    # Records.
-
-    def _message_id(self, record: ConsumerRecord) -> str:
-        """The message id, or for a foreign record one that names its place and time."""
-        found = header_texts(record.headers).get(MESSAGE_ID)
-        return found or f"{record.topic}/{record.partition}/{record.offset}@{record.timestamp}"
-
-    async def _decode(self, record: ConsumerRecord) -> Received[Any]:
-        """What a handler gets. Raises Undeliverable, or a transient error of the claim store."""
-        topic = self._topics[record.topic]
-        texts = header_texts(record.headers)
-        headers = decode_headers(texts, self._message_id(record))
-        claim = texts.get(CLAIM)
-        value = await check_out(self._claims, claim) if claim is not None else record.value or b""
-        return Received(
-            topic=topic,
-            message=parse(topic, value),
-            headers=headers,
-            key=(record.key or b"").decode(errors="replace"),
-            partition=record.partition,
-            offset=record.offset,
-            timestamp=record.timestamp / 1000,
-        )
-
-    async def _dead_letter(self, record: ConsumerRecord, reason: Reason, detail: str, tries: int) -> None:
-        """Publish to the DLQ, for as long as it takes; Stopping when the consumer stops before.
-
-        Raises DlqLimitExceeded when it was one too many.
-        """
-        for pause in Backoff(0.5, 10.0).pauses():
-            try:
-                await self._dead_letters.put(self._topics[record.topic], record, reason, detail, tries)
-            except BusUnavailable:
-                if await wait_or_stop(self._stopping, pause):
-                    raise Stopping from None
-            else:
-                metrics.MESSAGES_CONSUMED.labels(record.topic, "dead_lettered").inc()
-                return

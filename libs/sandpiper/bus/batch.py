@@ -20,12 +20,14 @@ from aiokafka.structs import TopicPartition
 from opentelemetry.trace import SpanKind
 
 from sandpiper.bus.backoff import Backoff, wait_or_stop
-from sandpiper.bus.base import POLL_S, ConsumerBase, Stopping
+from sandpiper.bus.base import POLL_S, ConsumerBase
 from sandpiper.bus.claims import ClaimStore
 from sandpiper.bus.dlq import DlqLimit
 from sandpiper.bus.errors import Reject, Undeliverable, is_transient
+from sandpiper.bus.handling import not_cancelled
 from sandpiper.bus.message import Received
 from sandpiper.bus.producer import Producer
+from sandpiper.bus.records import Stopping, message_id
 from sandpiper.bus.session import PartitionsCallback, Session
 from sandpiper.bus.settings import BusSettings
 from sandpiper.clock import Clock
@@ -85,7 +87,6 @@ class BatchConsumer(ConsumerBase):
         self._points: dict[TopicPartition, int] = {}
         self._idle = asyncio.Event()
         self._idle.set()
-        self._busy: asyncio.Task[None] | None = None
 
     async def _work(self, session: Session) -> None:
         while not self._stopping.is_set():
@@ -98,31 +99,33 @@ class BatchConsumer(ConsumerBase):
         if self._group is not None:
             return True
         partition = TopicPartition(record.topic, record.partition)
-        return self._anchors.admit(session, partition, record.offset, self._message_id(record))
+        return self._anchors.admit(session, partition, record.offset, message_id(record))
 
     async def _finish_batch(self, session: Session, records: list[ConsumerRecord]) -> None:
         self._idle.clear()
-        self._busy = asyncio.current_task()
         try:
-            await self._process(records)
-            for record in records:
-                self._points[TopicPartition(record.topic, record.partition)] = record.offset + 1
+            await self._until_deadline(self._process(records))
             await self._commit(session, COMMIT_TIMEOUT_S)
         finally:
             self._idle.set()
 
     async def _process(self, records: list[ConsumerRecord]) -> None:
         pairs = [pair for record in records if (pair := await self._decoded(record)) is not None]
-        if not pairs:
-            return
-        began = time.monotonic()
-        now = self._clock.time()
-        for record, received in pairs:
-            metrics.MESSAGE_AGE_SECONDS.labels(record.topic).observe(max(0.0, now - received.timestamp))
-        if not await self._try_together(pairs):
-            for pair in pairs:
-                await self._try_alone(*pair)
-        metrics.HANDLER_SECONDS.labels(pairs[0][0].topic).observe(time.monotonic() - began)
+        if pairs:
+            began, now = time.monotonic(), self._clock.time()
+            for record, received in pairs:
+                metrics.MESSAGE_AGE_SECONDS.labels(record.topic).observe(max(0.0, now - received.timestamp))
+            if not await self._try_together(pairs):
+                for pair in pairs:
+                    await self._try_alone(*pair)
+                    self._done(pair[0])
+            metrics.HANDLER_SECONDS.labels(pairs[0][0].topic).observe(time.monotonic() - began)
+        for record in records:
+            self._done(record)
+
+    def _done(self, record: ConsumerRecord) -> None:
+        """Note that this record and all before it in its partition have come to their end."""
+        self._points[TopicPartition(record.topic, record.partition)] = record.offset + 1
 
     async def _decoded(self, record: ConsumerRecord) -> Pair | None:
         """The record with its message; None when it went to the DLQ instead."""
@@ -130,9 +133,9 @@ class BatchConsumer(ConsumerBase):
         while True:
             tries += 1
             try:
-                return record, await self._decode(record)
+                return record, await self._records.decode(record)
             except Undeliverable as refusal:
-                await self._dead_letter(record, refusal.reason, refusal.detail, tries)
+                await self._records.dead_letter(record, refusal.reason, refusal.detail, tries)
                 return None
             except Exception as error:
                 if not is_transient(error):
@@ -152,7 +155,8 @@ class BatchConsumer(ConsumerBase):
                     return False
                 await self._pause(tries, pairs[0][0].topic, error)
             else:
-                self._count_ok(pairs)
+                for record, _ in pairs:
+                    self._records.handled(record)
                 return True
 
     async def _try_alone(self, record: ConsumerRecord, received: Received[Any]) -> None:
@@ -162,21 +166,15 @@ class BatchConsumer(ConsumerBase):
             try:
                 await self._call_handler([received])
             except Reject as refusal:
-                return await self._dead_letter(record, refusal.reason, refusal.detail, tries)
+                return await self._records.dead_letter(record, refusal.reason, refusal.detail, tries)
             except Exception as error:
                 own_tries += not is_transient(error)
                 if own_tries >= self._max_tries:
                     log.warning("bus.handler_gave_up", topic=record.topic, exc_info=True)
-                    return await self._dead_letter(record, "handler_error", repr(error), tries)
+                    return await self._records.dead_letter(record, "handler_error", repr(error), tries)
                 await self._pause(tries, record.topic, error)
             else:
-                self._count_ok([(record, received)])
-                return None
-
-    def _count_ok(self, pairs: list[Pair]) -> None:
-        for record, _ in pairs:
-            self._dead_letters.window.record(dead=False)
-            metrics.MESSAGES_CONSUMED.labels(record.topic, "ok").inc()
+                return self._records.handled(record)
 
     async def _pause(self, tries: int, topic: str, error: Exception) -> None:
         """Wait before the next try, staying a member of the group; Stopping when the consumer stops."""
@@ -192,10 +190,10 @@ class BatchConsumer(ConsumerBase):
         single = batch[0].headers.traceparent if len(batch) == 1 else None
         links = [received.headers.traceparent for received in batch] if single is None else []
         with tracing.span(name, traceparent=single, links=links, kind=SpanKind.CONSUMER, size=len(batch)):
-            await self._handler(batch)
+            await not_cancelled(self._handler(batch))
 
     async def _commit(self, session: Session, timeout: float) -> None:
-        points = dict(self._points)
+        points = {tp: point for tp, point in self._points.items() if tp in session.partitions}
         if await session.commit(points, timeout):
             self._points = {tp: point for tp, point in self._points.items() if points.get(tp) != point}
 
@@ -206,7 +204,7 @@ class BatchConsumer(ConsumerBase):
         self._points.clear()
 
     def _assigning(self, partitions: frozenset[TopicPartition]) -> None:
-        self._points = {tp: point for tp, point in self._points.items() if tp in partitions}
+        self._points.clear()  # of an earlier assignment, perhaps of a log that is no more
 
     async def _drain(self, session: Session | None, timeout: float) -> None:
         if session is not None:

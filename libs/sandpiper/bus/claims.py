@@ -6,11 +6,13 @@ import hashlib
 import json
 from typing import Protocol
 
-from sandpiper.bus.errors import Undeliverable, is_transient
+from sandpiper.bus.errors import BusUnavailable, Undeliverable, is_transient
 from sandpiper.bus.message import CLAIM, RawHeaders
 from sandpiper.v1.common_pb2 import Blob
 
 LIMIT_BYTES = 48 * 1024
+# Nothing above this rides on Kafka. Without a store, values between the two limits still may.
+HARD_LIMIT_BYTES = 64 * 1024
 PREFIX = "claims"
 
 
@@ -29,13 +31,19 @@ class ClaimStore(Protocol):
 async def check_in(store: ClaimStore | None, value: bytes, headers: RawHeaders) -> tuple[bytes, RawHeaders]:
     """Value and headers to put on the broker; large values leave a claim check behind.
 
-    Raises ValueError when the value is large and there is no store, else whatever the store raises.
+    Raises ValueError when the value is too large and there is no store, BusUnavailable when that is away.
     """
-    if len(value) <= LIMIT_BYTES or any(name == CLAIM for name, _ in headers):
+    limit = HARD_LIMIT_BYTES if store is None else LIMIT_BYTES
+    if len(value) <= limit or any(name == CLAIM for name, _ in headers):
         return value, headers
     if store is None:
-        raise ValueError(f"message of {len(value)} bytes needs an object store (limit {LIMIT_BYTES})")
-    blob = await store.put_by_digest(PREFIX, value)
+        raise ValueError(f"message of {len(value)} bytes needs an object store (limit {HARD_LIMIT_BYTES})")
+    try:
+        blob = await store.put_by_digest(PREFIX, value)
+    except Exception as error:
+        if is_transient(error):
+            raise BusUnavailable(f"claim store: {error!r}") from error
+        raise
     claim = json.dumps({"uri": blob.uri, "sha256": blob.sha256, "bytes": blob.bytes})
     return b"", [*headers, (CLAIM, claim.encode())]
 

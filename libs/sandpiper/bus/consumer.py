@@ -11,34 +11,32 @@ Invariants
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import structlog
 from aiokafka import ConsumerRecord
 from aiokafka.structs import TopicPartition
-from opentelemetry.trace import SpanKind
 
-from sandpiper.bus.backoff import Backoff, wait_or_stop
-from sandpiper.bus.base import POLL_S, ConsumerBase, Stopping
+from sandpiper.bus.backoff import Backoff
+from sandpiper.bus.base import POLL_S, ConsumerBase
 from sandpiper.bus.claims import ClaimStore
 from sandpiper.bus.dlq import DlqLimit
-from sandpiper.bus.errors import Reject, Retry, Undeliverable, is_transient
+from sandpiper.bus.errors import Reject, Retry
+from sandpiper.bus.handling import Handler, Handling
 from sandpiper.bus.message import Received
 from sandpiper.bus.offsets import Entry, Ledger
 from sandpiper.bus.producer import Producer
+from sandpiper.bus.records import Stopping, message_id
 from sandpiper.bus.session import PartitionsCallback, Session
 from sandpiper.bus.settings import BusSettings
 from sandpiper.clock import Clock
-from sandpiper.telemetry import metrics, tracing
+from sandpiper.telemetry import metrics
 from sandpiper.topics import Topic
 
 __all__ = ["Consumer", "DlqLimit", "Handler", "Received", "Reject", "Retry", "TopicPartition"]
 
 log = structlog.get_logger(__name__)
 
-Handler = Callable[[Received[Any]], Awaitable[None]]
 COMMIT_TIMEOUT_S = 5.0
 REVOKE_COMMIT_S = 2.0
 LAST_COMMIT_S = 1.0
@@ -88,11 +86,16 @@ class Consumer(ConsumerBase):
             from_beginning=from_beginning,
             clock=clock,
         )
-        self._handlers = {topic.name: handler for topic, handler in handlers.items()}
+        self._handling = Handling(
+            {topic.name: handler for topic, handler in handlers.items()},
+            self._records,
+            self._stopping,
+            self._clock,
+            max_tries,
+            retry_for_s,
+            backoff or Backoff(0.2, 15.0),
+        )
         self._concurrency = concurrency
-        self._max_tries = max_tries
-        self._retry_for_s = retry_for_s
-        self._backoff = backoff or Backoff(0.2, 15.0)
         self._keep_order = keep_order
         self._ledger = Ledger()
         self._running: set[asyncio.Task[None]] = set()
@@ -124,15 +127,15 @@ class Consumer(ConsumerBase):
 
     def _take(self, session: Session, record: ConsumerRecord) -> None:
         partition = TopicPartition(record.topic, record.partition)
-        message_id = self._message_id(record)
-        if self._group is None and not self._anchors.admit(session, partition, record.offset, message_id):
+        ident = message_id(record)
+        if self._group is None and not self._anchors.admit(session, partition, record.offset, ident):
             return
-        entry = self._ledger.begin(partition, record.offset, message_id)
+        entry = self._ledger.begin(partition, record.offset, ident)
         if entry is None:
             return
         key = (record.topic, record.key or b"")
         before = self._tails.get(key) if self._keep_order else None
-        task = asyncio.create_task(self._handle(record, entry, before), name=f"{self.name}-{message_id}")
+        task = asyncio.create_task(self._handle(record, entry, before), name=f"{self.name}-{ident}")
         self._running.add(task)
         task.add_done_callback(self._ended)
         if self._keep_order:
@@ -155,65 +158,18 @@ class Consumer(ConsumerBase):
         if self._fatal is not None:
             raise self._fatal
 
-    # Handling.
-
     async def _handle(self, record: ConsumerRecord, entry: Entry, before: asyncio.Task[None] | None) -> None:
         """One message to its end. Sets `entry.done` unless the consumer stops first."""
-        began = time.monotonic()
         try:
             if before is not None:
                 await asyncio.wait({before})
                 if self._stopping.is_set():
                     raise Stopping
-            await self._try_until_done(record)
+            await self._handling.finish(record)
         except (Stopping, asyncio.CancelledError):
             metrics.MESSAGES_CONSUMED.labels(record.topic, "abandoned").inc()
             return
-        metrics.HANDLER_SECONDS.labels(record.topic).observe(time.monotonic() - began)
         entry.done = True
-
-    async def _try_until_done(self, record: ConsumerRecord) -> None:
-        began = time.monotonic()
-        metrics.MESSAGE_AGE_SECONDS.labels(record.topic).observe(
-            max(0.0, self._clock.time() - record.timestamp / 1000)
-        )
-        tries = 0
-        while True:
-            tries += 1
-            try:
-                await self._call_handler(await self._decode(record), tries)
-            except (Undeliverable, Reject) as refusal:
-                return await self._dead_letter(record, refusal.reason, refusal.detail, tries)
-            except Exception as error:
-                if self._given_up(error, tries, time.monotonic() - began):
-                    log.warning("bus.handler_gave_up", topic=record.topic, exc_info=True)
-                    return await self._dead_letter(record, "handler_error", repr(error), tries)
-                metrics.HANDLER_RETRIES.labels(record.topic).inc()
-                log.info("bus.handler_retry", topic=record.topic, tries=tries, error=repr(error))
-                if await wait_or_stop(self._stopping, self._backoff.pause(tries)):
-                    raise Stopping from None
-            else:
-                self._dead_letters.window.record(dead=False)
-                metrics.MESSAGES_CONSUMED.labels(record.topic, "ok").inc()
-                return None
-
-    def _given_up(self, error: Exception, tries: int, elapsed: float) -> bool:
-        return elapsed > self._retry_for_s if is_transient(error) else tries >= self._max_tries
-
-    async def _call_handler(self, received: Received[Any], tries: int) -> None:
-        headers = received.headers
-        with (
-            structlog.contextvars.bound_contextvars(message_id=headers.message_id),
-            tracing.span(
-                f"{received.topic.name} process",
-                traceparent=headers.traceparent,
-                kind=SpanKind.CONSUMER,
-                message_id=headers.message_id,
-                key=received.key,
-                tries=tries,
-            ),
-        ):
-            await self._handlers[received.topic.name](received)
 
     # Commits.
 

@@ -9,6 +9,7 @@ from typing import Protocol
 import structlog
 from aiokafka import ConsumerRecord
 
+from sandpiper.bus.claims import LIMIT_BYTES
 from sandpiper.bus.errors import DlqLimitExceeded, Reason
 from sandpiper.bus.message import Headers, RawHeaders, encode_headers, header_texts
 from sandpiper.clock import Clock
@@ -18,6 +19,9 @@ from sandpiper.topics import Topic
 from sandpiper.v1.events_pb2 import DeadLetter
 
 log = structlog.get_logger(__name__)
+
+VALUE_BYTES = LIMIT_BYTES
+DETAIL_CHARS = 2000
 
 
 class Sender(Protocol):
@@ -83,15 +87,18 @@ class DeadLetters:
 
         Raises BusUnavailable when it could not be published and DlqLimitExceeded when it was one too many.
         """
+        value = record.value or b""
+        if len(value) > VALUE_BYTES:  # foreign: our own messages leave a claim check behind long before
+            detail = f"{detail} (value cut from {len(value)} bytes)"
         letter = DeadLetter(
             topic=topic.name,
             partition=record.partition,
             offset=record.offset,
             key=record.key or b"",
-            value=record.value or b"",
+            value=value[:VALUE_BYTES],
             headers=header_texts(record.headers),
             reason=reason,
-            detail=detail[:4000],
+            detail=detail[-DETAIL_CHARS:],
             consumer=self._consumer,
             at=self._clock.time(),
             tries=tries,

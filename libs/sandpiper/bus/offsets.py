@@ -27,21 +27,30 @@ class Entry:
 
 @dataclass
 class PartitionOffsets:
-    """The entries of one partition from its commit point on, in order of offset."""
+    """The entries of one partition from its commit point on, in order of offset.
+
+    `next` is one above the highest offset ever begun, `seen` one above the last that this assignment
+    delivered (None: it delivered none yet), `committed` what the broker last took from this assignment.
+    """
 
     entries: dict[int, Entry] = field(default_factory=dict)
-    next: int | None = None
+    next: int = 0
+    seen: int | None = None
     committed: int | None = None
-    rejoined: bool = False
+
+    def assign(self) -> None:
+        """A new assignment begins; it delivers from the broker's commit point on, or a new log."""
+        self.seen = self.committed = None
 
     def begin(self, offset: int, message_id: str) -> Entry | None:
         """Register a delivered message; None when it already runs or is done."""
-        if self.rejoined:
-            self._skip_to(offset)
+        if self.seen is None:  # another owner may have finished meanwhile what still runs here
+            self._forget_below(offset)
+        self.seen = offset + 1
         known = self.entries.get(offset)
         if known is not None and known.message_id == message_id:
             return None
-        if known is not None or (self.next is not None and offset < self.next):
+        if offset < self.next:
             self.entries.clear()
             self.committed = None
         entry = Entry(offset, message_id)
@@ -50,27 +59,21 @@ class PartitionOffsets:
         return entry
 
     def commit_point(self) -> int | None:
-        """Offset of the first unfinished message, else of the next to come; None when nothing is new.
-
-        Nothing is, until the first record of an assignment has shown that the log is still the same.
-        """
-        if self.rejoined:
+        """Offset of the first unfinished message, at most of the next to be delivered; None when not new."""
+        if self.seen is None:
             return None
         unfinished = (entry.offset for entry in self.entries.values() if not entry.done)
-        point = next(unfinished, self.next)
+        point = min(self.seen, next(unfinished, self.seen))
         return None if point == self.committed else point
 
     def commit(self, offset: int) -> None:
         """Note that everything below `offset` is committed."""
         self.committed = offset
-        for done in [entry for entry in self.entries if entry < offset]:
-            del self.entries[done]
+        self._forget_below(offset)
 
-    def _skip_to(self, offset: int) -> None:
-        # While the partition was elsewhere its other owner may have finished what still runs here.
-        self.rejoined = False
-        for other in [entry for entry in self.entries if entry < offset]:
-            del self.entries[other]
+    def _forget_below(self, offset: int) -> None:
+        for old in [known for known in self.entries if known < offset]:
+            del self.entries[old]
 
 
 class Ledger:
@@ -85,7 +88,7 @@ class Ledger:
         self._assigned = frozenset(partitions)
         for partition, offsets in list(self._partitions.items()):
             if partition in self._assigned:
-                offsets.rejoined, offsets.committed = True, None
+                offsets.assign()
             elif all(entry.done for entry in offsets.entries.values()):
                 del self._partitions[partition]
 

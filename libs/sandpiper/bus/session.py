@@ -18,6 +18,7 @@ from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 from aiokafka.structs import TopicPartition
 
 from sandpiper.bus.admin import ensure_topics
+from sandpiper.bus.assignor import StickyAssignor
 from sandpiper.bus.client import BrokerWatch, client_options, close_within
 from sandpiper.bus.errors import BusUnavailable
 from sandpiper.bus.settings import BusSettings
@@ -44,6 +45,7 @@ class Session:
         topics: Sequence[Topic],
         on_assigned: PartitionsCallback,
         on_revoked: PartitionsCallback,
+        assignor: StickyAssignor,
         reset: str = "earliest",
     ) -> None:
         self._settings = settings
@@ -55,6 +57,7 @@ class Session:
         self._kafka = AIOKafkaConsumer(
             **client_options(settings, client_id),
             group_id=group,
+            partition_assignment_strategy=(assignor,),
             enable_auto_commit=False,
             auto_offset_reset=reset,
             fetch_max_wait_ms=settings.fetch_wait_ms,

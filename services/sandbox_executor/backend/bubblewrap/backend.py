@@ -8,6 +8,7 @@ reported.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import os
 import re
@@ -157,7 +158,12 @@ class BubblewrapBackend:
         await asyncio.to_thread(self._spawner.shutdown)
         if self._groups is not None:
             await asyncio.to_thread(self._groups.clear, self.instance)
-        await asyncio.to_thread(shutil.rmtree, self._folder / self.instance, ignore_errors=True)
+        await asyncio.to_thread(self._remove_folders)
+
+    def _remove_folders(self) -> None:
+        shutil.rmtree(self._folder / self.instance, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self._folder.rmdir()  # unless another executor uses it
 
 
 def _argv(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -92,7 +93,14 @@ def reachable_folder(wanted: Path) -> Path:
     if os.geteuid() != 0 or _reachable_by_all(wanted):
         return wanted
     candidates = [Path(tempfile.gettempdir()), Path("/var/tmp"), Path("/tmp")]
-    return next(path for path in candidates if _reachable_by_all(path)) / "sandpiper-executors"
+    folder = next(path for path in candidates if _reachable_by_all(path)) / "sandpiper-executors"
+    folder.mkdir(mode=0o755, exist_ok=True)
+    info = folder.lstat()
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o022:
+        raise CreateFailed(
+            "unsafe_folder", f"{folder} is not ours alone; set data_dir to a folder that all may enter"
+        )
+    return folder
 
 
 def _reachable_by_all(folder: Path) -> bool:

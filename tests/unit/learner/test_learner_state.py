@@ -1,0 +1,148 @@
+"""Ledger, checkpoints, control, scratch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from sandpiper.store.errors import CorruptObject
+from sandpiper.v1.training_pb2 import TrainingStep
+from services.learner.scratch import Scratch
+from services.learner.state.checkpoints import CheckpointManifest, Checkpoints, encode_event
+from services.learner.state.control import Control, Controls
+from services.learner.state.ledger import Consumed, Ledger
+from tests.unit.learner.learner_kit import MemoryS3, store_of
+
+
+def entry(step: int, *groups: str, discarded: tuple[str, ...] = ()) -> Consumed:
+    return Consumed(step, groups, tuple(f"{g}-e" for g in groups), discarded)
+
+
+def test_a_ledger_remembers_over_its_encoding() -> None:
+    ledger = Ledger().with_step(entry(1, "a", "b", discarded=("c",))).with_step(entry(2, "d"))
+    for known in (ledger, Ledger.decode(ledger.encode())):
+        assert [known.step_of(g) for g in "abcdx"] == [1, 1, 1, 2, None]
+        assert known.trained(["a-e", "c-e", "z"]) == ["a-e"]
+        assert known.steps == ledger.steps
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        entry(2, "a"),
+        entry(2, "x", discarded=("a",)),
+        Consumed(2, ("x",), ("a-e",), ()),
+        Consumed(2, ("x", "x"), (), ()),
+        Consumed(2, ("x",), ("y", "y"), ()),
+    ],
+)
+def test_nothing_is_consumed_twice(again: Consumed) -> None:
+    with pytest.raises(ValueError, match="again"):
+        Ledger().with_step(entry(1, "a")).with_step(again)
+
+
+def manifest(step: int, files: dict[str, object] | None = None) -> CheckpointManifest:
+    event = TrainingStep(run_id="r", step=step, policy_version=step, group_ids=[f"g{step}"])
+    return CheckpointManifest.model_validate(
+        {
+            "run_id": "r",
+            "step": step,
+            "version": step,
+            "document": "{}",
+            "files": files or {},
+            "event": encode_event(event),
+        }
+    )
+
+
+async def test_the_newest_manifest_is_the_checkpoint(tmp_path: Path) -> None:
+    s3 = MemoryS3()
+    checkpoints = Checkpoints(store_of(s3))
+    assert await checkpoints.latest("r") is None
+    state = tmp_path / "state"
+    state.write_bytes(b"tensors")
+    for step in (9, 10):
+        files = await checkpoints.put_state("r", step, "try-1", state, Ledger().with_step(entry(step, "g")))
+        await checkpoints.commit(manifest(step).model_copy(update={"files": files}))
+    await checkpoints.put_state("r", 11, "try-2", state, Ledger())  # never committed
+    found = await checkpoints.latest("r")
+    assert found is not None
+    newest, blob = found
+    assert newest.step == 10
+    assert newest.training_step(blob).checkpoint == blob
+    assert newest.training_step(blob).group_ids == ["g10"]
+    assert (await checkpoints.ledger(newest)).step_of("g") == 10
+    assert await checkpoints.fetch_state(newest, tmp_path / "got")
+    assert (tmp_path / "got").read_bytes() == b"tensors"
+    s3.objects["checkpoints/r/10/manifest.json"] = b"{"
+    with pytest.raises(CorruptObject):
+        await checkpoints.latest("r")
+
+
+async def test_pruning_takes_the_manifest_first_and_keeps_what_is_newer(tmp_path: Path) -> None:
+    s3 = MemoryS3()
+    checkpoints = Checkpoints(store_of(s3))
+    state = tmp_path / "state"
+    state.write_bytes(b"tensors")
+    for step in (1, 2, 3):
+        await checkpoints.put_state("r", step, "a", state, Ledger())
+        await checkpoints.commit(manifest(step))
+        await checkpoints.put_event(TrainingStep(run_id="r", step=step))
+    await checkpoints.put_state("r", 3, "lost", state, Ledger())
+    await checkpoints.put_state("r", 4, "under-way", state, Ledger())
+    deleted: list[str] = []
+    s3.before_write = deleted.append
+    await checkpoints.prune("r", 2)
+    assert deleted[0] == "delete checkpoints/r/1/manifest.json"
+    assert await checkpoints.steps("r") == [2, 3]
+    assert s3.list("checkpoints/r/4/under-way/")
+    assert not s3.list("checkpoints/r/1/")
+    assert [(await checkpoints.event("r", step)) is not None for step in (1, 2, 3, 4)] == [True] * 3 + [False]
+
+
+async def test_an_end_is_final() -> None:
+    controls = Controls(store_of(MemoryS3()))
+    assert await controls.get("r") is None
+    await controls.put("r", Control(state="active"))
+    await controls.put("r", Control(state="paused"))
+    assert await controls.get("r") == Control(state="paused")
+    await controls.put("r", Control(state="ended", reason="done"))
+    assert await controls.put("r", Control(state="active")) == Control(state="ended", reason="done")
+    assert await controls.get("r") == Control(state="ended", reason="done")
+
+
+async def test_the_newest_claim_owns_a_run() -> None:
+    controls = Controls(store_of(MemoryS3()))
+    assert not await controls.owns("r", "a")
+    await controls.claim("r", "a")
+    assert await controls.owns("r", "a")
+    await controls.claim("r", "b")
+    assert [await controls.owns("r", token) for token in "ab"] == [False, True]
+
+
+def test_scratch_of_a_killed_process_is_removed_and_of_a_live_one_is_not(tmp_path: Path) -> None:
+    code = textwrap.dedent(
+        f"""
+        import os, signal
+        from pathlib import Path
+        from services.learner.scratch import Scratch
+        scratch = Scratch(Path({str(tmp_path)!r}))
+        (scratch.base("r")).mkdir()
+        os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    alive = Scratch(tmp_path)
+    path = [str(Path(__file__).parents[3]), str(Path(__file__).parents[3] / "libs")]
+    subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(path)}, check=False)
+    assert len(list(tmp_path.iterdir())) == 2
+    other = Scratch(tmp_path)
+    assert other.swept == 1
+    with alive.folder("step") as folder:
+        assert folder.is_dir()
+    alive.close()
+    other.close()
+    assert not list(tmp_path.iterdir())

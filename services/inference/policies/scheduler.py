@@ -223,7 +223,7 @@ class Scheduler:
 
     def _note_failure(self, target: Published, error: InferenceError) -> None:
         log.error("policy_not_served", policy=str(target), reason=error.reason, error=str(error))
-        metrics.INFRA_FAILURES.labels(error.boundary, error.reason).inc()
+        metrics.INFRA_FAILURES.labels("policy", error.reason).inc()
         self._failed[target] = (self._clock.monotonic(), error)
         while len(self._failed) > MAX_FAILED:
             del self._failed[next(iter(self._failed))]

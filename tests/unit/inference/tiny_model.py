@@ -40,7 +40,7 @@ def save_tokenizer(folder: Path, template: str = CHATML) -> PreTrainedTokenizerF
     return fast
 
 
-def make_tiny(folder: Path, seed: int = 0, tie: bool = True, layers: int = 2) -> Path:
+def make_tiny(folder: Path, seed: int = 0, tie: bool = True, layers: int = 2, head_size: int = 16) -> Path:
     """Config, weights (random by seed, wide enough to be far from uniform) and tokenizer."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = save_tokenizer(folder)
@@ -51,6 +51,7 @@ def make_tiny(folder: Path, seed: int = 0, tie: bool = True, layers: int = 2) ->
         num_hidden_layers=layers,
         num_attention_heads=4,
         num_key_value_heads=2,
+        head_dim=head_size,
         max_position_embeddings=CONTEXT,
         tie_word_embeddings=tie,
         eos_token_id=tokenizer.eos_token_id,

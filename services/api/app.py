@@ -25,6 +25,7 @@ def create_app(services: Services) -> FastAPI:
         version=VERSION,
         description=DESCRIPTION,
         generate_unique_id_function=_operation_id,
+        docs_url=None,  # both viewers load from elsewhere
         redoc_url=None,
     )
     app.state.services = services

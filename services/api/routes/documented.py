@@ -14,6 +14,7 @@ IDEMPOTENCY_KEY = (
     "A value of your choice (1 to 255 printable ASCII characters), new for every request that you mean: "
     "a retry with the same key and body gets the first answer again, another body gets 422."
 )
+UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "`If-None-Match` names what is there"}}
 ALWAYS = (401, 422, 500, 503)
 """Every route may answer with these."""
 

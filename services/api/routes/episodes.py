@@ -16,7 +16,7 @@ from services.api.downloads import send_blob
 from services.api.paging import Page, fetch_page, scope_of
 from services.api.problems import ProblemError
 from services.api.reads import episodes, runs
-from services.api.routes.documented import problems
+from services.api.routes.documented import UNCHANGED, problems
 from services.api.schemas.common import IDENT, MAX_NUMBER, Cursor, EpisodeId, Limit, Number, RunId
 from services.api.schemas.episodes import EpisodeDetail, EpisodeSummary, TrajectoryView
 from services.api.services import Using
@@ -123,7 +123,7 @@ async def show_log(
 @router.get(
     "/episodes/{episode_id}/snapshot",
     response_class=Response,
-    responses={200: BINARY, **problems(404, 410, 502)},
+    responses={200: BINARY, **UNCHANGED, **problems(404, 410, 502)},
 )
 async def download_snapshot(
     request: Request,

@@ -15,7 +15,7 @@ from services.api.downloads import send_blob
 from services.api.paging import Page, fetch_page, scope_of
 from services.api.problems import not_found
 from services.api.reads import runs
-from services.api.routes.documented import problems
+from services.api.routes.documented import UNCHANGED, problems
 from services.api.schemas.common import IDENT, Cursor, Limit, Number, RunId
 from services.api.schemas.runs import FileView, ManifestView, PolicyView
 from services.api.services import Services, Using
@@ -68,7 +68,7 @@ async def show_policy(run_id: RunId, version: Number, services: Using, _: Caller
 @router.get(
     "/runs/{run_id}/policies/{version}/files/{name}",
     response_class=Response,
-    responses={200: BINARY, **problems(404, 410, 502)},
+    responses={200: BINARY, **UNCHANGED, **problems(404, 410, 502)},
 )
 async def download_file(
     request: Request, run_id: RunId, version: Number, name: FileName, services: Using, _: Caller

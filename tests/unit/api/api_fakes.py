@@ -1,4 +1,4 @@
-"""Stand-ins for the parts around the api: store, bus, orchestrator, clock, database (SQLite in memory)."""
+"""Stand-ins for the parts around the api: store, bus, orchestrator, clock, database (SQLite)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from typing import Any, cast
 
 import httpx
 import zstandard
-from sqlalchemy import text
+from sqlalchemy import event
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.pool import StaticPool
 
 from sandpiper.bus.errors import BusUnavailable
 from sandpiper.bus.message import Outgoing
@@ -299,14 +298,18 @@ def attempt_row(episode_id: str, number: int, now: float, **fields: Any) -> Atte
     return Attempt(**{**values, **fields})
 
 
-async def make_database() -> tuple[Any, Sessions]:
-    engine = create_async_engine(
-        "sqlite+aiosqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}
-    )
+async def make_database(folder: Path) -> tuple[AsyncEngine, Sessions]:
+    """SQLite in a file of `folder`: sessions have connections of their own, as with Postgres."""
+    engine = create_async_engine(f"sqlite+aiosqlite:///{folder / 'api.db'}")
+    event.listen(engine.sync_engine, "connect", _fast)
     async with engine.begin() as connection:
-        await connection.execute(text("PRAGMA foreign_keys=OFF"))
         await connection.run_sync(Base.metadata.create_all)
     return engine, make_sessions(engine)
+
+
+def _fast(connection: Any, _record: object) -> None:
+    for setting in ("synchronous=OFF", "journal_mode=WAL", "foreign_keys=OFF"):
+        connection.execute(f"PRAGMA {setting}")
 
 
 def make_services(

@@ -23,8 +23,8 @@ from tests.unit.api.api_fakes import (
 
 
 @pytest.fixture
-async def sessions() -> AsyncIterator[Sessions]:
-    engine, made = await make_database()
+async def sessions(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sessions]:
+    engine, made = await make_database(tmp_path_factory.mktemp("db"))
     yield made
     await engine.dispose()
 

@@ -162,9 +162,9 @@ async def test_a_stream_begins_with_a_snapshot_and_ends_with_the_run(
             row.state = "cancelled"
         await feed.poll()
 
-    task = asyncio.create_task(later())
-    answer = await client.get(f"/v1/runs/{run['id']}/events")
-    await task
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        group.create_task(later())
+        answer = await client.get(f"/v1/runs/{run['id']}/events")
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert answer.headers["cache-control"] == "no-store"
     kinds = [line.removeprefix("event: ") for line in answer.text.splitlines() if line.startswith("event: ")]

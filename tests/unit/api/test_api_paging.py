@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -64,7 +66,7 @@ def test_pages_concatenate_to_the_whole(
     before: list[float], inserts: list[list[float]], limit: int, descending: bool
 ) -> None:
     async def check() -> None:
-        engine, sessions = await make_database()
+        engine, sessions = await make_database(Path(folder))
         try:
             async with sessions.begin() as session:
                 session.add(run_row("run", {"tasks": {"task_set": "t"}}, 0.0))
@@ -76,7 +78,8 @@ def test_pages_concatenate_to_the_whole(
         assert len(seen) == len(set(seen)), "a row was shown twice"
         assert first <= set(seen), "a row was lost"
 
-    asyncio.run(check())
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(check())
 
 
 @given(st.floats(0, 1e10), st.text("abc-019", min_size=1), st.text("0123456789abcdef", min_size=1))

@@ -56,7 +56,7 @@ class Server:
         self._thread.join(30)
 
     async def _serve(self) -> None:
-        engine, sessions = await make_database()
+        engine, sessions = await make_database(self._folder)
         limits = HttpSettings(materialise_s=0.05, heartbeat_s=0.05)
         services = make_services(sessions, self._folder, limits)
         assert isinstance(services.publisher, FakeOrchestrator)

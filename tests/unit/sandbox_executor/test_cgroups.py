@@ -62,7 +62,7 @@ def test_v2_is_found_where_memory_and_pids_are_controlled(tmp_path: Path) -> Non
 
 def test_v2_does_not_move_processes_of_others(tmp_path: Path) -> None:
     _v2(tmp_path, cgroup__procs=f"{os.getppid()}\n")
-    tree = TreeV2("sandpiper-1", tmp_path)
+    tree = TreeV2("sandpiper-1", tmp_path, tmp_path)
     with pytest.raises(PermissionError):
         tree._step_aside()
     (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n")
@@ -78,7 +78,8 @@ def test_v1_is_found_below_our_own_path(tmp_path: Path) -> None:
         own.append(f"{number}:{name}:/me")
     tree = TreeV1.find("sandpiper-1", "\n".join(lines), "\n".join(own))
     assert tree is not None
-    (tmp_path / "pids" / "me" / "sandpiper-1-old").mkdir()
+    (tmp_path / "pids" / "elsewhere").mkdir()
+    (tmp_path / "pids" / "elsewhere" / "sandpiper-1-old").mkdir()
     (tmp_path / "pids" / "me" / "other").mkdir()
     assert tree.instances() == ["sandpiper-1-old"]
     assert tree.clear("sandpiper-1-old") == 1
@@ -89,5 +90,5 @@ def test_v1_is_found_below_our_own_path(tmp_path: Path) -> None:
 def test_a_tree_that_cannot_be_written_is_not_usable(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     missing.write_text("a file where a folder should be")
-    assert not TreeV1("sandpiper-1", dict.fromkeys(("memory", "pids", "cpuacct"), missing)).usable()
-    assert not TreeV2("sandpiper-1", missing).usable()
+    assert not TreeV1("sandpiper-1", dict.fromkeys(("memory", "pids", "cpuacct"), missing), []).usable()
+    assert not TreeV2("sandpiper-1", missing, missing).usable()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -51,7 +52,7 @@ class GroupTree(Protocol):
 
     def create(self, name: str) -> Group: ...
     def instances(self) -> list[str]:
-        """Names of all executors' trees that stand beside ours."""
+        """Names of all executors' trees in the hierarchy."""
 
     def clear(self, instance: str) -> int:
         """Kill and remove the whole tree of a dead executor; how many groups."""
@@ -77,6 +78,18 @@ def kill_members(group: Path) -> None:
                 os.kill(int(pid), 9)
 
 
-def prefix_of(instance: str) -> str:
-    """The part of an instance name that all executors share."""
-    return instance.split("-", 1)[0] + "-"
+def find_folders(roots: Iterable[Path], own: str, depth: int = 6) -> dict[str, list[Path]]:
+    """Instance -> its folders, anywhere in the hierarchies: an executor may have lived in another group.
+
+    Instances share the part of their names before the first hyphen with `own`.
+    """
+    prefix = own.split("-", 1)[0] + "-"
+    found: dict[str, list[Path]] = {}
+    for root in roots:
+        for path, names, _ in os.walk(root):
+            for name in [name for name in names if name.startswith(prefix)]:
+                found.setdefault(name, []).append(Path(path, name))
+                names.remove(name)
+            if len(Path(path).relative_to(root).parts) >= depth:
+                names.clear()
+    return found

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from services.sandbox_executor.backend.cgroup.base import (
     Counters,
+    find_folders,
     kill_members,
-    prefix_of,
     read_fields,
     read_int,
 )
@@ -85,9 +86,10 @@ class TreeV1:
 
     version = "cgroup-v1"
 
-    def __init__(self, instance: str, parents: dict[str, Path]) -> None:
+    def __init__(self, instance: str, parents: dict[str, Path], roots: Sequence[Path]) -> None:
         self._instance = instance
         self._parents = parents
+        self._roots = roots
 
     @classmethod
     def find(cls, instance: str, mounts: str, own: str) -> TreeV1 | None:
@@ -98,13 +100,15 @@ class TreeV1:
             for name in line.split(":", 2)[1].split(",")
         }
         parents: dict[str, Path] = {}
+        roots: list[Path] = []
         for line in mounts.splitlines():
             _, point, kind, options = line.split()[:4]
             for name in CONTROLLERS:
                 if kind == "cgroup" and name in options.split(","):
                     mine = Path(point + paths.get(name, "/"))
                     parents[name] = mine if mine.is_dir() else Path(point)
-        return cls(instance, parents) if len(parents) == len(CONTROLLERS) else None
+                    roots.append(Path(point))
+        return cls(instance, parents, roots) if len(parents) == len(CONTROLLERS) else None
 
     def usable(self) -> bool:
         try:
@@ -119,11 +123,10 @@ class TreeV1:
         return GroupV1({key: parent / self._instance / name for key, parent in self._parents.items()})
 
     def instances(self) -> list[str]:
-        prefix = prefix_of(self._instance)
-        return sorted({path.name for parent in self._parents.values() for path in parent.glob(f"{prefix}*")})
+        return sorted(find_folders(self._roots, self._instance))
 
     def clear(self, instance: str) -> int:
-        return sum(clear_tree(parent / instance) for parent in self._parents.values())
+        return sum(clear_tree(path) for path in find_folders(self._roots, self._instance).get(instance, []))
 
 
 def _renew(folder: Path) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from services.sandbox_executor.backend.cgroup.base import (
     Counters,
-    kill_members,
-    prefix_of,
+    find_folders,
     read_fields,
     read_int,
 )
@@ -85,9 +84,10 @@ class TreeV2:
 
     version = "cgroup-v2"
 
-    def __init__(self, instance: str, parent: Path) -> None:
+    def __init__(self, instance: str, parent: Path, root: Path) -> None:
         self._instance = instance
         self._parent = parent
+        self._root = root
 
     @classmethod
     def find(cls, instance: str, mounts: str, own: str) -> TreeV2 | None:
@@ -99,7 +99,7 @@ class TreeV2:
             parent = mine if mine.is_dir() else Path(point)
             listed = parent / "cgroup.controllers"
             if listed.exists() and set(CONTROLLERS) <= set(listed.read_text().split()):
-                return cls(instance, parent)
+                return cls(instance, parent, Path(point))
         return None
 
     def usable(self) -> bool:
@@ -118,13 +118,10 @@ class TreeV2:
         return GroupV2(self._parent / self._instance / name)
 
     def instances(self) -> list[str]:
-        return sorted(path.name for path in self._parent.glob(f"{prefix_of(self._instance)}*"))
+        return sorted(find_folders([self._root], self._instance))
 
     def clear(self, instance: str) -> int:
-        folder = self._parent / instance
-        for child in folder.glob("*/cgroup.procs"):
-            kill_members(child.parent)
-        return clear_tree(folder)
+        return sum(clear_tree(path) for path in find_folders([self._root], self._instance).get(instance, []))
 
     def _delegate(self) -> None:
         """Hand the controllers down. A group with members cannot, so they step into a leaf first, if all are

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings.exceptions import SettingsError as Malformed
 
 from sandpiper.bus.settings import BusSettings
 from sandpiper.store.settings import ObjectSettings
@@ -69,6 +71,10 @@ def load(settings: type[S]) -> S:
     except ValidationError as error:
         lines = [f"{_variable(problem['loc'])}: {problem['msg']}" for problem in error.errors()]
         raise SettingsError("; ".join(lines)) from None
+    except Malformed as error:
+        field = re.search(r'field "(\w+)"', str(error))
+        name = _variable((field.group(1),)) if field else f"{PREFIX}*"
+        raise SettingsError(f"{name}: not valid JSON") from None
 
 
 def unknown_variables(settings: type[ServiceSettings], environ: Mapping[str, str] | None = None) -> list[str]:
@@ -83,8 +89,9 @@ def unknown_variables(settings: type[ServiceSettings], environ: Mapping[str, str
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
     head, nested, rest = name.partition("__")
-    close = difflib.get_close_matches(head, known, n=1, cutoff=0.75)
-    return f" (did you mean {close[0]}{nested}{rest}?)" if close else ""
+    names = [full.removeprefix(PREFIX) for full in known]
+    close = difflib.get_close_matches(head.removeprefix(PREFIX), names, n=1, cutoff=0.7)
+    return f" (did you mean {PREFIX}{close[0]}{nested}{rest}?)" if close else ""
 
 
 def _variable(location: tuple[int | str, ...]) -> str:

@@ -44,10 +44,6 @@ class ChosenIdGenerator(IdGenerator):
         forced = _forced.get()
         return forced.trace_id if forced else self._random.generate_trace_id()
 
-    def is_trace_id_random(self) -> bool:
-        """Both kinds carry enough random bits for ratio sampling."""
-        return True
-
 
 def setup_tracing(service: str) -> Callable[[], None]:
     """Install the process's tracer provider; returns what flushes and shuts it down (blocking).
@@ -87,9 +83,9 @@ def current_traceparent() -> str | None:
     return traceparent_of(trace.get_current_span().get_span_context())
 
 
-def traceparent_of(context: SpanContext) -> str | None:
-    """W3C form of a span context, None when it is invalid."""
-    if not context.is_valid:
+def traceparent_of(context: SpanContext | None) -> str | None:
+    """W3C form of a span context, None when there is none or it is invalid."""
+    if context is None or not context.is_valid:
         return None
     return f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}"
 

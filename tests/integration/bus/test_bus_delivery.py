@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from opentelemetry import trace
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from sandpiper.bus.admin import ensure_topics
 from sandpiper.bus.backoff import Backoff
+from sandpiper.bus.batch import BatchConsumer
 from sandpiper.bus.consumer import Consumer
 from sandpiper.bus.dlq import DlqLimit
 from sandpiper.bus.errors import BusUnavailable, DlqLimitExceeded, Reject, Retry
@@ -33,14 +36,23 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 LARGE = "x" * 200_000
 
 
-async def test_what_was_sent_arrives_with_its_headers_trace_and_place(broker: Broker) -> None:
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+    """The spans of this process."""
+    exporter, provider = InMemorySpanExporter(), tracing.make_provider("tests")
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(tracing, "_tracer", lambda: provider.get_tracer("tests"))
+    yield exporter
+    provider.shutdown()
+
+
+async def test_what_was_sent_arrives_with_its_headers_and_at_its_place(broker: Broker) -> None:
     topic, claims = new_topic(), MemoryClaims()
     await ensure_topics(broker.settings, [topic])
-    got: list[tuple[Received[Any], str]] = []
+    got: list[Received[Any]] = []
 
     async def keep(received: Received[Any]) -> None:
-        context = trace.get_current_span().get_span_context()
-        got.append((received, f"{context.trace_id:032x}"))
+        got.append(received)
 
     async with producing(broker.settings, claims) as producer:
         consumer = Consumer(broker.settings, f"g-{topic.name}", {topic: keep}, producer, claims)
@@ -60,18 +72,54 @@ async def test_what_was_sent_arrives_with_its_headers_trace_and_place(broker: Br
         await producer.send(Outgoing(topic, large, "large"))
         async with consuming(consumer):
             await eventually(lambda: len(got) == 2)
-    by_name = {received.message.run_id: (received, trace_id) for received, trace_id in got}
-    placed, trace_id = by_name["placed"]
+    by_name = {received.message.run_id: received for received in got}
+    placed = by_name["placed"]
     assert (placed.partition, placed.key, placed.topic) == (2, "the key", topic)
     assert (placed.headers.message_id, placed.headers.causation_id) == ("msg-1", "msg-0")
     assert placed.headers.deadline == deadline
     assert placed.headers.expired(time.time())
     assert abs(placed.timestamp - time.time()) < 60
-    parent = tracing.parse_traceparent(placed.headers.traceparent)
-    assert parent is not None
-    assert f"{parent.trace_id:032x}" == trace_id == PARENT.split("-")[1]
-    assert by_name["large"][0].message.create.document_json == LARGE
+    assert by_name["large"].message.create.document_json == LARGE
     assert len(claims.blobs) == 1
+
+
+async def test_one_trace_leads_from_sender_to_handler_and_on(
+    broker: Broker, spans: InMemorySpanExporter
+) -> None:
+    topic, onward = new_topic(partitions=1), new_topic(partitions=1)
+    await ensure_topics(broker.settings, [topic, onward])
+    names, alone = Names(), Names()
+
+    async def forward(received: Received[Any]) -> None:
+        with tracing.span("work"):
+            await producer.send(command(onward, "forwarded", causation_id=received.headers.message_id))
+
+    async def batch(received: list[Received[Any]]) -> None:
+        for each in received:
+            await alone(each)
+
+    async with producing(broker.settings) as producer:
+        await producer.send(command(topic, "x", traceparent=PARENT))
+        consumers = [
+            Consumer(broker.settings, f"a-{topic.name}", {topic: forward, onward: names}, producer, None),
+            BatchConsumer(broker.settings, f"b-{topic.name}", [topic], batch, producer, None),
+        ]
+        async with consuming(*consumers):
+            await eventually(lambda: names.all == ["forwarded"] and alone.all == ["x"])
+    finished = spans.get_finished_spans()
+    parents = {span.name: tracing.traceparent_of(span.parent) for span in finished}
+    ids = {span.name: tracing.traceparent_of(span.get_span_context()) for span in finished}
+    sent, handled = f"{topic.name} publish", f"{topic.name} process"
+    assert parents[sent] == PARENT
+    handlings = [tracing.traceparent_of(span.parent) for span in finished if span.name == handled]
+    assert handlings == [ids[sent]] * 2  # one for each consumer
+    onward_sent, onward_handled = f"{onward.name} publish", f"{onward.name} process"
+    assert parents["work"] in [
+        tracing.traceparent_of(span.get_span_context()) for span in finished if span.name == handled
+    ]
+    assert parents[onward_sent] == ids["work"]
+    assert parents[onward_handled] == ids[onward_sent]
+    assert {str(ident).split("-")[1] for ident in ids.values()} == {PARENT.split("-")[1]}
 
 
 async def test_what_cannot_be_handled_becomes_a_typed_dead_letter(broker: Broker) -> None:

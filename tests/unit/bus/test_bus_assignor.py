@@ -73,7 +73,7 @@ def test_members_get_only_topics_that_they_subscribe_to() -> None:
     assert sorted(dealt["x"]["a"] + dealt["y"]["a"]) == [0, 1, 2, 3]
 
 
-class Cluster(ClusterMetadata):
+class Cluster(ClusterMetadata):  # type: ignore[misc]
     """A cluster with one topic."""
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:

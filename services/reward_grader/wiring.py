@@ -16,6 +16,7 @@ from sandpiper.placement import Placement
 from sandpiper.service import Stack
 from sandpiper.store.objects import ObjectStore
 from sandpiper.store.results import ResultStore
+from sandpiper.tasks import plan
 from sandpiper.tasks.local import RUNNER_FOLDER
 from sandpiper.topics import EXECUTOR_HEARTBEATS, GRADING_REQUESTS, SANDBOX_RESULTS_GRADER, Topic
 from services.reward_grader.config import GraderSettings
@@ -81,8 +82,7 @@ def version(folder: Path = RUNNER_FOLDER) -> str:
     """Release and digest of everything that decides a verdict: runners, evidence, reward."""
     digest = hashlib.sha256()
     here = Path(__file__).resolve().parent
-    for path in sorted(
-        [*folder.glob("*.py"), *folder.glob("*.cjs"), here / "evidence.py", here / "reward.py"]
-    ):
+    own = [here / "evidence.py", here / "reward.py", Path(plan.__file__)]
+    for path in sorted([*folder.glob("*.py"), *folder.glob("*.cjs"), *own]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return f"{sandpiper.__version__}+{digest.hexdigest()[:12]}"

@@ -28,9 +28,10 @@ WRITABLE = select.POLLOUT | select.POLLERR
 class Died(Exception):
     """The candidate's process ended, or broke the protocol, where an answer was due."""
 
-    def __init__(self, message: str, status: int = 0) -> None:
+    def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+        """Wait status of the fork that ended, where it is one."""
 
 
 class Late(Exception):

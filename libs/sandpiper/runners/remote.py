@@ -9,6 +9,7 @@ classes that the test itself imported.
 from __future__ import annotations
 
 import builtins
+import os
 import sys
 import time
 
@@ -66,13 +67,13 @@ class Session:
             self.close()
         self._forked = False
 
-    def close(self) -> str:
-        """Kill the candidate; how it ended, in words."""
+    def close(self) -> int:
+        """Kill the candidate; the wait status of its process, 0 when there was none."""
         child, self._child, self._forked = self._child, None, False
         if child is None:
-            return ""
+            return 0
         self._cpu_before += child.cpu_s()
-        return exit_text(child.kill())
+        return child.kill()
 
     def cpu_used(self) -> float:
         """CPU time of all candidate processes so far, but for forks that still run or were killed."""
@@ -116,10 +117,13 @@ class Session:
         except Late:
             self._abort("timeout", "the candidate was still running when its time was up")
         except Died as error:
-            if error.status == SIGXCPU:
+            ended = self.close()
+            status = ended if error.status is None else error.status
+            if os.WIFSIGNALED(status) and os.WTERMSIG(status) == SIGXCPU:
                 self._abort("timeout", "the candidate used up its CPU time")
-                raise Abort from None
-            self._abort("exception", f"the candidate's process did not answer: {error}")
+            else:
+                reason = f"{error} ({exit_text(status)})"
+                self._abort("exception", f"the candidate's process did not answer: {reason}")
         raise Abort
 
     def _answer(self, child: Child, sequence: int) -> dict[str, Any]:
@@ -133,7 +137,7 @@ class Session:
             if "callback" in frame:
                 self._call_back(child, frame)
             elif "ended" in frame:
-                raise Died("it exited during the call", _signal_of(frame["ended"]))
+                raise Died("it exited during the call", _status_of(frame["ended"]))
             elif "printed" in frame:
                 sys.stdout.write(str(frame["printed"]))
             elif frame.get("seq") != sequence or not {"ok", "error"} & set(frame):
@@ -172,9 +176,8 @@ class Session:
         return self._started()
 
     def _abort(self, kind: str, message: str) -> None:
-        ended = self.close()
-        if kind != "timeout" and ended:
-            message = f"{message} ({ended})"
+        """The current test has lost its candidate."""
+        self.close()
         self.aborted = (kind, message)
 
     def _error(self, described: Any) -> BaseException:
@@ -217,6 +220,6 @@ class Session:
         return None
 
 
-def _signal_of(status: Any) -> int:
-    """The signal in a wait status that the candidate's side told; 0 for anything else."""
-    return status & 0x7F if type(status) is int else 0
+def _status_of(told: Any) -> int:
+    """The wait status that the candidate's side told of its fork."""
+    return told & 0xFFFF if type(told) is int else 0

@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,30 @@ async def test_the_loop_stays_free_while_the_store_hangs() -> None:
                 ticks += 1
             assert await reading == b"x"
     assert ticks > 20
+
+
+def slowly(handler: BaseHTTPRequestHandler) -> None:
+    time.sleep(0.1)
+    answer(200, b"x")(handler)
+
+
+async def test_a_wide_fan_out_is_slow_but_no_outage() -> None:
+    with serving(slowly) as server:
+        settings = server.settings.model_copy(update={"connections": 2, "deadline_s": 0.5})
+        async with client(settings) as store:
+            assert await asyncio.gather(*(store.read(f"key-{number}") for number in range(30))) == [b"x"] * 30
+    assert len(server.seen) == 30
+
+
+async def test_a_fan_out_to_a_store_that_hangs_fails_within_two_deadlines() -> None:
+    with serving(hang(0.6)) as server:
+        settings = server.settings.model_copy(update={"connections": 2, "deadline_s": 0.5})
+        async with client(settings) as store:
+            began = time.monotonic()
+            reads = (store.read(f"key-{number}") for number in range(30))
+            results = await asyncio.gather(*reads, return_exceptions=True)
+            assert time.monotonic() - began < 2.0
+    assert [type(result) for result in results] == [StoreUnavailable] * 30
 
 
 async def test_cancellation_is_prompt() -> None:

@@ -26,7 +26,7 @@ from .events import changed, finish, finished
 from .harness import HARNESSES, Action
 from .harness.outcome import outcome_name
 from .harness.protocol import Message
-from .records import graded_fields, usage_to_json
+from .records import graded_fields, storable, usage_to_json
 from .states import EpisodeState
 from .taskspec import TaskSpec
 from .work import Work
@@ -58,7 +58,7 @@ class Episodes:
         if result.finish_reason == "context_limit":
             turn.action = Action("submit", note="context limit").to_json()
             return self._to_grading()
-        action = self.harness.parse(self.task, result.text)
+        action = self.harness.parse(self.task, storable(result.text))
         turn.action = action.to_json()
         if action.kind == "run":
             return self._request_run(action)
@@ -72,10 +72,11 @@ class Episodes:
         """An execution arrived: show it to the policy, or go to grading."""
         turn = await self._current_turn()
         observation = self.harness.observe(self.task, result)
-        self._record_execution(turn, result, observation.text)
+        shown = storable(observation.text)
+        self._record_execution(turn, result, shown)
         if observation.done or self._is_last_turn():
             return self._to_grading()
-        return await self._next_turn(observation.text)
+        return await self._next_turn(shown)
 
     async def graded(self, result: grading_pb2.EpisodeGraded) -> None:
         """A verdict arrived."""
@@ -202,7 +203,11 @@ class Episodes:
         return (await self.work.session.scalars(query.order_by(Turn.attempt.desc()).limit(1))).one()
 
     def _record_generation(self, turn: Turn, result: inference_pb2.TurnGenerated) -> None:
-        turn.text, turn.finish_reason, turn.engine = result.text, result.finish_reason, result.engine
+        turn.text, turn.finish_reason, turn.engine = (
+            storable(result.text),
+            result.finish_reason,
+            result.engine,
+        )
         turn.prompt_tokens, turn.output_tokens = result.prompt_tokens, result.output_tokens
         turn.generated_at, turn.generate_s = self.work.now, result.generate_s
         turn.generate_queued_s = result.queued_s

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import delete
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from sandpiper.bus.errors import Retry
@@ -33,6 +33,10 @@ from . import results, runs, tasksets
 from .work import Work
 
 CONSUMER = "rollout-orchestrator"
+
+PASSING = frozenset({"40001", "40P01", "53300", "55P03", "57014", "57P01", "57P02", "57P03"})
+"""SQLSTATEs that pass: serialization failure, deadlock, too many connections, lock not available, statement
+cancelled by its timeout, server shutting down, crashed, starting up."""
 
 Function = Callable[[Work, Any], Awaitable[None]]
 
@@ -69,12 +73,17 @@ class Handlers:
     async def control(self, batch: list[Received[Any]]) -> None:
         """One transaction for each control message, in the order of arrival."""
         for received in batch:
-            if received.topic is TASKS_SUBMITTED:
-                await self._task_set(received)
-                continue
-            async with self.work() as work:
-                if await self._fresh(work, [received]):
-                    await _dispatch(work, CONTROL[received.topic], received)
+            await self._control(received)
+        # A new policy version owes nobody a message, but makes room for admission.
+        self._committed()
+
+    async def _control(self, received: Received[Any]) -> None:
+        if received.topic is TASKS_SUBMITTED:
+            await self._task_set(received)
+            return
+        async with self.work() as work:
+            if await self._fresh(work, [received]):
+                await _dispatch(work, CONTROL[received.topic], received)
 
     async def _task_set(self, received: Received[Any]) -> None:
         tasks = await tasksets.load(self._objects, received.message)
@@ -84,18 +93,20 @@ class Handlers:
 
     @asynccontextmanager
     async def work(self) -> AsyncIterator[Work]:
-        """A transaction. Faults of the database (lost, deadlock, timeout) become Retry."""
+        """A transaction. Faults of the database (lost, deadlock, timeout) become Retry; an error that the
+        same statement would meet again (a bug, a value that no column takes) stays what it is."""
         try:
             async with self._sessions.begin() as session:
                 work = Work(session, self._clock)
                 yield work
-        except IntegrityError:
-            raise
         except (DBAPIError, OSError) as error:
+            if isinstance(error, DBAPIError) and not _is_passing(error):
+                raise
             raise Retry(f"database: {error}"[:500]) from error
         for effect in work.after_commit:
             effect()
-        self._committed()
+        if work.owes:
+            self._committed()
 
     async def _fresh(self, work: Work, batch: list[Received[Any]]) -> list[Received[Any]]:
         """The messages that no earlier transaction has processed; marks them processed in this one."""
@@ -110,6 +121,12 @@ class Handlers:
         new = set(returned.all())
         unique = {item.headers.message_id: item for item in batch if item.headers.message_id in new}
         return list(unique.values())
+
+
+def _is_passing(error: DBAPIError) -> bool:
+    if error.connection_invalidated or isinstance(error, OperationalError | InterfaceError):
+        return True
+    return getattr(error.orig, "sqlstate", None) in PASSING
 
 
 async def _dispatch(work: Work, function: Function, received: Received[Any]) -> None:

@@ -9,6 +9,11 @@ from sandpiper.store.blobs import blob_to_json
 from sandpiper.v1 import grading_pb2, sandbox_pb2
 
 
+def storable(text: str) -> str:
+    """`text` without NUL, which Postgres text and JSON cannot hold; each becomes U+FFFD. Tokens keep it."""
+    return text.replace("\0", "\ufffd")
+
+
 class BadVerdict(ValueError):
     """A grading result that is not a number in [-1, 1]."""
 
@@ -29,7 +34,7 @@ def graded_fields(result: grading_pb2.EpisodeGraded) -> dict[str, Any]:
         "grader_version": result.grader_version,
         "evidence": blob_to_json(result.evidence),
         "reward_parts": [
-            {"name": p.name, "value": p.value, "weight": p.weight, "explanation": p.explanation}
+            {"name": p.name, "value": p.value, "weight": p.weight, "explanation": storable(p.explanation)}
             for p in result.parts
         ],
         "tests": [
@@ -37,7 +42,7 @@ def graded_fields(result: grading_pb2.EpisodeGraded) -> dict[str, Any]:
                 "id": t.id,
                 "status": t.status,
                 "kind": t.kind,
-                "message": t.message[:2000],
+                "message": storable(t.message[:2000]),
                 "seconds": t.seconds,
             }
             for t in result.tests

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from sandpiper.placement import Placement
-
 from sandpiper.bus.batch import BatchConsumer
 from sandpiper.bus.message import Received
 from sandpiper.bus.outbox import OutboxRelay
 from sandpiper.bus.producer import Producer
 from sandpiper.clock import SystemClock
+from sandpiper.placement import Placement
 from sandpiper.service import Stack
 from sandpiper.store.db.engine import make_engine, make_sessions
 from sandpiper.store.objects import ObjectStore

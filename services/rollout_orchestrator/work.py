@@ -22,6 +22,9 @@ class Work:
     after_commit: list[Callable[[], None]] = field(default_factory=list)
     """Effects outside the database that must not happen for a transaction that rolls back."""
 
+    owed: list[str] = field(default_factory=list)
+    """Topics that get a message when it commits."""
+
     def owe(
         self,
         topic: Topic,
@@ -33,6 +36,7 @@ class Work:
         traceparent: str | None = None,
     ) -> None:
         """Publish `message` if and only if this transaction commits."""
+        self.owed.append(topic.name)
         outbox.add(
             self.session,
             self.clock,
@@ -43,6 +47,11 @@ class Work:
             partition=partition,
             traceparent=traceparent,
         )
+
+    @property
+    def owes(self) -> bool:
+        """Whether its commit gives somebody something to do."""
+        return bool(self.owed)
 
     @property
     def now(self) -> float:

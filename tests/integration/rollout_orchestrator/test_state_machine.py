@@ -145,7 +145,7 @@ class World:
     def generation(self, request: Any, fails: bool) -> inference_pb2.TurnGenerated:
         if fails:
             return inference_pb2.TurnGenerated(ref=request.ref, finish_reason="failed", failure=FAILURE)
-        text = self.random.choice(["```python\nx = 1\n```", "no block"])
+        text = self.random.choice(["```python\nx = 1\n```", "no block", "```python\nx = '\0'\n```"])
         key = f"{request.ref.episode_id}/{request.ref.attempt}/{request.ref.turn}"
         return inference_pb2.TurnGenerated(
             ref=request.ref,
@@ -166,6 +166,7 @@ class World:
             command_id=command.command_id,
             outcome=outcome,
             snapshot=blob(command.command_id),
+            stdout=b"assert '\0\xff' == 1",
             failure=FAILURE if fails else None,
             executor_id="x",
         )

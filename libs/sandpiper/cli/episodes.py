@@ -78,7 +78,7 @@ def show(
     if as_json:
         print_json(found)
     else:
-        print_episode(found, console(), full)
+        print_episode(found, console(plain_width=120), full)
 
 
 @app.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -13,6 +13,17 @@ from rich.table import Table
 from rich.text import Text
 
 PLAIN_WIDTH = 240
+TELLING = (
+    "reward_mean",
+    "pass_rate",
+    "staleness_mean",
+    "loss",
+    "grad_norm",
+    "entropy",
+    "clip_fraction",
+    "engine_k3",
+    "tokens_per_s",
+)
 STYLES = {
     "running": "cyan",
     "waiting": "yellow",
@@ -29,9 +40,9 @@ STYLES = {
 }
 
 
-def console() -> Console:
-    """The terminal, or a wide plain page where output goes into a file or pipe."""
-    width = None if sys.stdout.isatty() else PLAIN_WIDTH
+def console(plain_width: int = PLAIN_WIDTH) -> Console:
+    """The terminal, or a plain page of that width where output goes into a file or pipe."""
+    width = None if sys.stdout.isatty() else plain_width
     return Console(width=width, highlight=False)
 
 
@@ -65,6 +76,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     for row in rows:
         made.add_row(*(cell if isinstance(cell, Text) else Text(clean(_cell(cell))) for cell in row))
     return made
+
+
+def metric_names(steps: Iterable[Mapping[str, Any]], most: int) -> list[str]:
+    """Which metrics of optimizer steps to show: those that say most first, then the others."""
+    present = {name for step in steps for name in step["metrics"]}
+    return [*(name for name in TELLING if name in present), *sorted(present - set(TELLING))][:most]
 
 
 def _cell(value: object) -> str:

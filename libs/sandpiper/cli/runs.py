@@ -11,7 +11,17 @@ from sandpiper.cli.context import Connection
 from sandpiper.cli.documents import load_document
 from sandpiper.cli.errors import RUN_FAILED
 from sandpiper.cli.options import AsJson, RunArgument, Timeout
-from sandpiper.cli.render import console, duration, number, percent, print_json, state_text, table, when
+from sandpiper.cli.render import (
+    console,
+    duration,
+    metric_names,
+    number,
+    percent,
+    print_json,
+    state_text,
+    table,
+    when,
+)
 from sandpiper.cli.transport import Json
 from sandpiper.cli.watch import watch_run
 
@@ -120,7 +130,7 @@ def _print_run(run: Json) -> None:
     )
     if not run["recent_steps"]:
         return
-    names = sorted({name for step in run["recent_steps"] for name in step["metrics"]})[:8]
+    names = metric_names(run["recent_steps"], 9)
     rows = [
         (
             step["step"],

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sandpiper.cli.client import SandpiperClient
 from sandpiper.cli.errors import ClientError
-from sandpiper.cli.render import console, duration, number, percent, state_text, table
+from sandpiper.cli.render import console, duration, metric_names, number, percent, state_text, table
 from sandpiper.cli.transport import Json
 
 EPISODES = 8
@@ -110,7 +110,7 @@ def _figures(run: Json, executors: Json | None) -> Table:
 def _steps(steps: Sequence[Json]) -> RenderableType:
     if not steps:
         return Text("")
-    names = sorted({name for step in steps for name in step["metrics"]})[:6]
+    names = metric_names(steps, 6)
     rows = [(s["step"], s["seconds"], *(s["metrics"].get(name) for name in names)) for s in steps]
     return table(("step", "seconds", *names), rows)
 

@@ -79,25 +79,29 @@ class Heartbeats:
 
     async def beat(self) -> None:
         """Send one now. Raises BusUnavailable."""
-        beat = await asyncio.to_thread(self._read)
+        # Counts belong to the loop; only what asks the kernel goes to a thread.
+        beat = self._counts()
+        await asyncio.to_thread(self._measure, beat)
         await self._producer.send(
             Outgoing(EXECUTOR_HEARTBEATS, beat, key=beat.executor_id), timeout=max(1.0, self._interval_s)
         )
 
-    def _read(self) -> ExecutorHeartbeat:
-        memory = psutil.virtual_memory()
+    def _counts(self) -> ExecutorHeartbeat:
         beat = ExecutorHeartbeat()
         beat.CopyFrom(self._identity)
         beat.partitions.extend(self._partitions)
         beat.capacity, beat.running, beat.queued = self._load.capacity, self._load.running, self._load.queued
         beat.sandboxes = self._sandboxes()
+        beat.sent_at = self._clock.time()
+        beat.draining = self._draining
+        return beat
+
+    def _measure(self, beat: ExecutorHeartbeat) -> None:
+        memory = psutil.virtual_memory()
         beat.cpu_share = psutil.cpu_percent(None) / 100
         beat.memory_used_bytes, beat.memory_total_bytes = memory.total - memory.available, memory.total
         beat.disk_free_bytes = psutil.disk_usage(str(self._disk)).free
         beat.io_pressure = io_pressure()
-        beat.sent_at = self._clock.time()
-        beat.draining = self._draining
-        return beat
 
 
 def io_pressure(path: Path = Path("/proc/pressure/io")) -> float:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Protocol
 
-from sandpiper.tasks.model import Task, TestSpec
+from sandpiper.tasks.model import Task, TaskLimits, TestSpec
 
 WORKSPACE = "/workspace"
 """Where the workspace lies in every sandbox."""
@@ -96,9 +97,20 @@ def test_files(spec: TestSpec) -> tuple[str, ...]:
 test_files.__test__ = False  # type: ignore[attr-defined]
 
 
-def visible_argv(task: Task) -> tuple[str, ...]:
+class HasVisibleTests(Protocol):
+    """What `visible_argv` needs of a task: the whole one, or the part that a policy may see."""
+
+    @property
+    def language(self) -> str: ...
+    @property
+    def visible(self) -> TestSpec: ...
+    @property
+    def limits(self) -> TaskLimits: ...
+
+
+def visible_argv(task: HasVisibleTests) -> tuple[str, ...]:
     """Argv that runs the visible tests; the files of `task.visible` must lie in the workspace."""
-    argv = language_of(task).visible[task.visible.runner]
+    argv = LANGUAGES[task.language].visible[task.visible.runner]
     if task.visible.runner == "asserts":
         limits = task.limits
         argv += ("--cpu", f"{VISIBLE_CPU_SHARE * limits.cpu_s:g}")

@@ -5,7 +5,7 @@ The episode ends when the visible tests pass or the turns are used up.
 
 from __future__ import annotations
 
-from sandpiper.tasks.languages import LANGUAGES, test_files
+from sandpiper.tasks.languages import visible_argv
 from sandpiper.v1.sandbox_pb2 import OUTCOME_OK, SandboxResult
 from services.rollout_orchestrator.taskspec import TaskSpec
 
@@ -34,9 +34,7 @@ class SingleFileHarness:
         blocks = fenced_blocks(task.reply_prefix + text)
         if not blocks:
             return Action("invalid", note=NO_BLOCK)
-        runner = LANGUAGES[task.language].visible[task.visible.runner]
-        argv = (*runner, *test_files(task.visible))
-        return Action("run", files={task.solution_path: blocks[-1][1]}, argv=argv)
+        return Action("run", files={task.solution_path: blocks[-1][1]}, argv=visible_argv(task))
 
     def observe(self, task: TaskSpec, result: SandboxResult) -> Observation:
         if result.outcome == OUTCOME_OK:

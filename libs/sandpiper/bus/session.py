@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import structlog
@@ -30,6 +31,7 @@ PartitionsCallback = Callable[[frozenset[TopicPartition]], Awaitable[None] | Non
 # A poll of a partition that nobody has returns nothing, but tells aiokafka that we are alive.
 _NOWHERE = TopicPartition("", 0)
 _MAX_POLL_INTERVAL_MS = 600_000
+IDLE_AFTER_S = 3.0
 # Small, so that one long partition does not keep the others waiting; above any message (claim checks).
 _PARTITION_FETCH_BYTES = 256 * 1024
 
@@ -62,11 +64,12 @@ class Session:
             auto_offset_reset=reset,
             fetch_max_wait_ms=settings.fetch_wait_ms,
             session_timeout_ms=settings.session_ms,
-            heartbeat_interval_ms=settings.heartbeat_interval_ms,
+            heartbeat_interval_ms=settings.heartbeat_ms,
             max_poll_interval_ms=_MAX_POLL_INTERVAL_MS,
             max_partition_fetch_bytes=_PARTITION_FETCH_BYTES,
         )
         self._paused = False
+        self._busy_at = time.monotonic()
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
@@ -103,6 +106,7 @@ class Session:
         batches = await self._kafka.getmany(
             *where, timeout_ms=0 if limit <= 0 else int(timeout * 1000), max_records=max(limit, 1)
         )
+        self._pace(bool(batches))
         return [record for records in batches.values() for record in records]
 
     async def commit(self, points: Mapping[TopicPartition, int], timeout: float) -> bool:
@@ -131,6 +135,17 @@ class Session:
             await close_within(self._kafka, 0 if self.lost.is_set() else timeout)
         finally:
             await self._watch.stop()
+
+    def _pace(self, busy: bool) -> None:
+        """Let an idle consumer of a broker that is polled ask less often."""
+        now = time.monotonic()
+        if busy:
+            self._busy_at = now
+        idle = now - self._busy_at > IDLE_AFTER_S
+        # Read for each request; aiokafka 0.14 has no public way to change it.
+        self._kafka._fetcher._fetch_max_wait_ms = (
+            self._settings.idle_wait_ms if idle else self._settings.fetch_wait_ms
+        )
 
     def _pause(self, pause: bool) -> None:
         partitions = self._kafka.assignment()

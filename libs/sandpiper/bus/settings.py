@@ -22,6 +22,10 @@ class BusSettings(BaseModel):
     """Longest a fetch waits for data. None: 500 on Kafka, which wakes up at once; 50 on Tansu, which sleeps
     (and at 10 takes 15 % of a core for each idle consumer)."""
 
+    idle_fetch_wait_ms: int | None = None
+    """The same for a consumer that has seen nothing for some seconds. None: as above on Kafka, 200 on
+    Tansu."""
+
     request_timeout_ms: int = 10_000
     """Longest wait for the answer to one request."""
 
@@ -29,8 +33,9 @@ class BusSettings(BaseModel):
     """A silent group member loses its partitions after this. None: 10 s on Kafka; 6 s on Tansu, which makes
     the first member of a group wait half of it."""
 
-    heartbeat_interval_ms: int = 1_000
-    """How often a group member reports; also how fast it notices a rebalance."""
+    heartbeat_interval_ms: int | None = None
+    """How often a group member reports; also how fast it notices a rebalance. None: 1 s on Kafka, 2 s on
+    Tansu."""
 
     retry_backoff_ms: int = 100
     """Pause of the Kafka client between tries of one request."""
@@ -58,6 +63,20 @@ class BusSettings(BaseModel):
         if self.fetch_max_wait_ms is not None:
             return self.fetch_max_wait_ms
         return 500 if self.is_kafka else 50
+
+    @property
+    def idle_wait_ms(self) -> int:
+        """`idle_fetch_wait_ms` with the default that suits the broker."""
+        if self.idle_fetch_wait_ms is not None:
+            return self.idle_fetch_wait_ms
+        return self.fetch_wait_ms if self.is_kafka else max(200, self.fetch_wait_ms)
+
+    @property
+    def heartbeat_ms(self) -> int:
+        """`heartbeat_interval_ms` with the default that suits the broker and the session timeout."""
+        if self.heartbeat_interval_ms is not None:
+            return self.heartbeat_interval_ms
+        return min(self.session_ms // 3, 1_000 if self.is_kafka else 2_000)
 
     @property
     def session_ms(self) -> int:

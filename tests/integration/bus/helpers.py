@@ -20,7 +20,7 @@ from sandpiper.v1.events_pb2 import DeadLetter
 from sandpiper.v1.run_pb2 import RunCommand
 
 
-async def eventually(condition: Callable[[], Any], timeout: float = 20.0) -> None:
+async def eventually(condition: Callable[[], Any], timeout: float = 60.0) -> None:
     """Wait until `condition()` is true; AssertionError when it is not in time."""
     deadline = time.monotonic() + timeout
     while not condition():

@@ -188,7 +188,7 @@ async def test_a_flood_of_dead_letters_stops_the_consumer_and_keeps_the_rest(bro
             broker.settings, group, {topic: bad_deploy}, producer, None, concurrency=1, dlq_limit=limit
         )
         with pytest.raises(DlqLimitExceeded):
-            await asyncio.wait_for(consumer.run(), 20)
+            await asyncio.wait_for(consumer.run(), 60)
         names = Names()
         good = Consumer(broker.settings, group, {topic: names}, producer, None)
         async with consuming(good):

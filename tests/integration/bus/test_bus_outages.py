@@ -47,7 +47,7 @@ async def test_consumers_and_producers_outlive_a_broker_restart(own_broker: Brok
             await eventually(lambda: len(single) == 9 and len(batched) == 10 and len(seen) == 10)
             await asyncio.sleep(2 * settings.commit_interval_s)
             own_broker.kill()
-            during = asyncio.create_task(producer.send(command(topic, "during", partition=0), timeout=90))
+            during = asyncio.create_task(producer.send(command(topic, "during", partition=0), timeout=240))
             await asyncio.sleep(1.5)
             own_broker.launch()
             await asyncio.to_thread(own_broker.wait)
@@ -58,7 +58,7 @@ async def test_consumers_and_producers_outlive_a_broker_restart(own_broker: Brok
             gate.set()
             wanted = {*before, "during", *(f"after{number}" for number in range(15))}
             for names in (single, batched, seen):
-                await eventually(lambda names=names: set(names.all) == wanted, 40)  # type: ignore[misc]
+                await eventually(lambda names=names: set(names.all) == wanted)  # type: ignore[misc]
             assert not any(task.done() for task in tasks)
     # At least once; and what was in hand over the restart was not begun a second time.
     assert single.all.count("long") == 1
@@ -130,7 +130,7 @@ async def test_a_consumer_that_starts_before_the_broker_waits_for_it(own_broker:
         assert not tasks[0].done()
         own_broker.launch()
         await asyncio.to_thread(own_broker.wait)
-        await eventually(lambda: consumer.connected, 30)
+        await eventually(lambda: consumer.connected)
         async with producing(settings) as producer:
             await producer.send(command(topic, "hello"))
             await eventually(lambda: names.all == ["hello"])

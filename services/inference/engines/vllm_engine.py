@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import structlog
 
 from services.inference.engines.base import Generation, Sampling, StopRule, mix
@@ -49,6 +50,7 @@ class VllmEngine:
     def __init__(self, options: VllmOptions) -> None:
         self._options = options
         self._llm: Any = None
+        self._processes: list[psutil.Process] = []
         self._version = 0
         self._stopped = False
         self._gate = asyncio.Event()
@@ -71,6 +73,7 @@ class VllmEngine:
         building = asyncio.create_task(asyncio.to_thread(self._build, folder), name="vllm-start")
         try:
             self._llm = await asyncio.shield(building)
+            self._processes = await asyncio.to_thread(_processes)
             await self._llm.collective_rpc("exit_with", timeout=LOAD_S, args=(os.getpid(),))
         except asyncio.CancelledError:
             await self._abandon(building)
@@ -110,9 +113,7 @@ class VllmEngine:
     async def load_policy(self, folder: Path, version: int) -> None:
         """See `base.Engine`. After a failure the weights are undefined, so the engine counts as dead."""
         try:
-            await self._llm.collective_rpc(
-                "reload_weights", timeout=LOAD_S, kwargs={"weights_path": str(folder)}
-            )
+            await self._llm.collective_rpc("load_policy", timeout=LOAD_S, args=(str(folder),))
             await self._llm.reset_prefix_cache()
         except Exception as error:
             self._stopped = True
@@ -137,10 +138,10 @@ class VllmEngine:
         if llm is None:
             return
         with contextlib.suppress(Exception):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(1):
                 await llm.abort(list(self._active))
         self._gate.set()
-        await asyncio.to_thread(llm.shutdown, timeout=5)
+        await asyncio.to_thread(_shut_down, llm, self._processes)
 
     async def _segment(
         self, prompt: list[int], sampling: Sampling, stops: StopRule, generation: Generation
@@ -179,7 +180,7 @@ class VllmEngine:
             skip_tokenizer_init=True,
             generation_config="vllm",
             logprobs_mode="processed_logprobs",
-            worker_extension_cls="services.inference.engines.vllm_worker.ParentWatch",
+            worker_extension_cls="services.inference.engines.vllm_worker.WorkerExtension",
             disable_log_stats=True,
             **self._options.arguments,
         )
@@ -205,6 +206,22 @@ class VllmEngine:
         except TimeoutError as error:
             self._stopped = True
             raise EngineDied("vLLM did not let go of its requests") from error
+
+
+def _processes() -> list[psutil.Process]:
+    """vLLM's engine processes and all below them."""
+    engines = [psutil.Process(child.pid) for child in multiprocessing.active_children()]
+    return [process for engine in engines for process in (engine, *engine.children(recursive=True))]
+
+
+def _shut_down(llm: Any, processes: list[psutil.Process]) -> None:
+    """Let vLLM clean up, briefly; then nothing of it is left."""
+    llm.shutdown(timeout=1)
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, timeout=5)
+    multiprocessing.active_children()  # reaps
 
 
 def _params(sampling: Sampling, stops: StopRule, done: int) -> Any:

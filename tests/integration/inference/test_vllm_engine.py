@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -165,11 +166,8 @@ if __name__ == "__main__":
 async def test_nothing_outlives_a_killed_service(folders: list[Path], tmp_path: Path) -> None:
     script = tmp_path / "host.py"
     script.write_text(SCRIPT)
-    settings = InferenceSettings.model_validate(OPTIONS).model_dump_json(
-        include={"max_batch", "max_model_len", "vllm"}
-    )
     host = await asyncio.create_subprocess_exec(
-        sys.executable, str(script), str(folders[0]), settings, stdout=subprocess.PIPE
+        sys.executable, str(script), str(folders[0]), json.dumps(OPTIONS), stdout=subprocess.PIPE
     )
     assert host.stdout is not None
     async for line in host.stdout:

@@ -22,7 +22,7 @@ from sandpiper.topics import GRADING_REQUESTS, INFERENCE_REQUESTS, SANDBOX_COMMA
 from sandpiper.v1 import common_pb2, grading_pb2, inference_pb2, sandbox_pb2
 
 from . import requests
-from .events import changed, finish, finished
+from .events import changed, finish, finished, parent_of
 from .harness import HARNESSES, Action
 from .harness.outcome import outcome_name
 from .harness.protocol import Message
@@ -164,7 +164,12 @@ class Episodes:
         partition: int | None = None,
     ) -> None:
         self.work.owe(
-            topic, self.episode.id, message, deadline=self.episode.stage_deadline, partition=partition
+            topic,
+            self.episode.id,
+            message,
+            deadline=self.episode.stage_deadline,
+            partition=partition,
+            traceparent=parent_of(self.episode),
         )
 
     def _change(self, state: EpisodeState, reason: str | None = None, stage_s: float | None = None) -> None:

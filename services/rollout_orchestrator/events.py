@@ -17,13 +17,22 @@ def root_traceparent(episode: Episode) -> str:
     return f"00-{episode.trace_id}-{episode.root_span_id}-01"
 
 
+def parent_of(episode: Episode) -> str:
+    """The span below which the episode's next message belongs: the current one where it is in the episode's
+    trace, else the root (admission, sweeper: nobody's message caused them)."""
+    current = tracing.current_traceparent()
+    if current is not None and current.split("-")[1] == episode.trace_id:
+        return current
+    return root_traceparent(episode)
+
+
 def changed(work: Work, episode: Episode, state: EpisodeState, reason: str | None = None) -> None:
     """Change the state of a locked row and owe the event. Raises IllegalTransition."""
     before = EpisodeState(episode.state)
     check(before, state)
     episode.state, episode.reason, episode.stage_at = state.value, reason, work.now
     metrics.EPISODE_TRANSITIONS.labels(state=state.value).inc()
-    work.owe(EPISODE_EVENTS, episode.id, _event(work, episode, before))
+    work.owe(EPISODE_EVENTS, episode.id, _event(work, episode, before), traceparent=parent_of(episode))
 
 
 def _event(work: Work, episode: Episode, before: EpisodeState) -> EpisodeEvent:

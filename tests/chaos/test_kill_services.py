@@ -16,7 +16,7 @@ import pytest
 from sandpiper.cli.client import SandpiperClient
 from sandpiper.demo.presets import PRESETS
 from sandpiper.embedded.options import SERVICES
-from tests.e2e.conftest import ROOT, tiny_document
+from tests.e2e.support import ROOT, tiny_document
 from tests.stack import MakeStack, RunningStack
 
 STEPS = 4

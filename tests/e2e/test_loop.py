@@ -16,8 +16,8 @@ import pytest
 import zstandard
 
 from sandpiper.v1.events_pb2 import EpisodeEvent
-from tests.e2e.conftest import STEPS, Trained
 from tests.e2e.otlp import SeenSpan
+from tests.e2e.support import STEPS, Trained
 
 OVER = {"trained", "discarded", "failed"}
 SERVICES = {"api", "rollout-orchestrator", "inference", "sandbox-executor", "reward-grader", "learner"}

@@ -293,7 +293,7 @@ async def test_a_store_that_is_down_announces_nothing(
     "text",
     [
         b"a: 2001-99-99\n",
-        b"[" * 20_000,
+        b"[" * 2_000_000,
         b"a: &a [x, x, x]\nb: &b [*a, *a, *a]\nlimits: [*b, *b, *b]\n",
         b"language: {}\n",
         b"language: [python]\n",

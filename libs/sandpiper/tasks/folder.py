@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import ValidationError
 
+from sandpiper.strict_yaml import load_yaml
 from sandpiper.tasks.languages import LANGUAGES
 from sandpiper.tasks.model import Task
 from sandpiper.tasks.problems import MAX_PROBLEMS, Problem, TaskSetError, from_validation, problem
@@ -205,13 +206,13 @@ def _text(files: Mapping[str, bytes], path: str, prefix: str) -> str:
 def _yaml(files: Mapping[str, bytes], path: str, prefix: str) -> dict[str, Any]:
     text = _text(files, path, prefix)
     try:
-        data = yaml.safe_load(text)
+        data = load_yaml(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else None
         reason = getattr(error, "problem", None) or "not valid YAML"
         raise problem(str(reason), file=prefix + path, line=line) from None
-    except (ValueError, RecursionError) as error:  # a value that YAML reads and Python cannot hold
+    except ValueError as error:  # a value that YAML reads and Python cannot hold
         raise problem(f"not valid YAML: {error}", file=prefix + path) from None
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise problem("must be a mapping of field: value", file=prefix + path)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
 from sandpiper.runs import RunDocument
+from sandpiper.strict_yaml import load_yaml
 from services.api.problems import FieldError, ProblemError, invalid
 
 JSON_TYPES = ("application/json",)
@@ -67,15 +68,11 @@ def _field(loc: tuple[int | str, ...]) -> str | None:
 
 
 def _readers() -> dict[str, Callable[[str], Any]]:
-    return {**dict.fromkeys(JSON_TYPES, _json), **dict.fromkeys(YAML_TYPES, _yaml)}
+    return {**dict.fromkeys(JSON_TYPES, _json), **dict.fromkeys(YAML_TYPES, load_yaml)}
 
 
 def _json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=_unique)
-
-
-def _yaml(text: str) -> Any:
-    return yaml.load(text, Loader=_Loader)  # a SafeLoader
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -89,24 +86,3 @@ def _bad_yaml(error: yaml.MarkedYAMLError) -> ProblemError:
     line = error.problem_mark.line + 1 if error.problem_mark else None
     message = f"not valid YAML: {error.problem or error.context or 'syntax error'}"
     return invalid(message, [FieldError(message=message, line=line)])
-
-
-class _Loader(yaml.SafeLoader):
-    """Safe YAML without aliases (they can grow without bound) and without repeated keys."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, "aliases are not allowed", mark)
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            problem = None if isinstance(key, yaml.ScalarNode) else "a key must be a plain word"
-            if problem is None and key.value in seen:
-                problem = f"{key.value!r} is there twice"
-            if problem is not None:
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)

@@ -59,7 +59,7 @@ async def create(work: Work, run_id: str, command: run_pb2.CreateRun) -> None:
         state=RunState.WAITING.value,
         document=json.loads(document.model_dump_json()),
         task_set_id=task_set.id,
-        policy_run_id=document.policy.run_id or run_id,
+        policy_run_id=_policy_run(document, run_id),
         step=0,
         next_group=0,
         requested_by=command.requested_by,
@@ -72,6 +72,13 @@ async def create(work: Work, run_id: str, command: run_pb2.CreateRun) -> None:
         run.state, run.reason, run.finished_at = RunState.FAILED.value, "no task is selected", work.now
     elif document.mode == "eval":
         await _start_on_existing_policy(work, run, document)
+
+
+def _policy_run(document: RunDocument, run_id: str) -> str:
+    """Whose versions the run acts with. A training run publishes its own, whatever its base is."""
+    if document.mode == "eval" and document.policy.kind == "run":
+        return document.policy.run_id or run_id
+    return run_id
 
 
 async def _task_set(work: Work, name: str) -> TaskSet | None:

@@ -23,6 +23,9 @@ def vllm_options(settings: InferenceSettings, *, cpu: bool) -> VllmOptions:
     }
     if cpu:
         arguments["kv_cache_memory_bytes"] = int(vllm.kv_cache_gib * GIB)
+        # A prompt that is read in chunks makes vLLM rewind the generators of seeded requests, which those of
+        # a CPU cannot (0.32: the engine dies). So prompts are read whole.
+        arguments["enable_chunked_prefill"] = False
     else:
         arguments["gpu_memory_utilization"] = vllm.gpu_memory_utilization
     return VllmOptions(arguments | vllm.arguments, _environment(settings, cpu))

@@ -78,6 +78,11 @@ class Broker:
             reconnect_max_s=1.0,
         )
 
+    @property
+    def running(self) -> bool:
+        """True between a start and a kill."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         """Start and wait until it accepts connections."""
         self.launch()

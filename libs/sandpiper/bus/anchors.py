@@ -44,6 +44,10 @@ class Anchors:
             self._first = False
             return
         self._rewound.clear()
+        async with asyncio.timeout(POSITION_TIMEOUT_S):
+            ends = await session.ends()
+        # A log that ends before our place is a new one. Tansu answers nothing to a fetch beyond its end.
+        self._last = {place: last for place, last in self._last.items() if last[0] < ends.get(place, 0)}
         self._unverified = set(self._last) & session.partitions
         for partition in self._unverified:
             session.seek(partition, self._last[partition][0])

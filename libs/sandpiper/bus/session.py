@@ -125,6 +125,10 @@ class Session:
         """Offset of the next record."""
         return int(await self._kafka.position(partition))
 
+    async def ends(self) -> dict[TopicPartition, int]:
+        """One above the last offset of each partition."""
+        return dict(await self._kafka.end_offsets(list(self.partitions)))
+
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Read on from `offset`."""
         self._kafka.seek(partition, offset)

@@ -15,7 +15,6 @@ def vllm_options(settings: InferenceSettings, *, cpu: bool) -> VllmOptions:
         "dtype": vllm.dtype,
         "max_num_seqs": settings.max_batch,
         "max_model_len": settings.max_model_len,
-        "max_num_batched_tokens": vllm.max_num_batched_tokens,
         "enforce_eager": vllm.enforce_eager,
         "enable_prefix_caching": vllm.prefix_caching,
         "tensor_parallel_size": vllm.tensor_parallel_size,

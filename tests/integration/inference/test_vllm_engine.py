@@ -37,7 +37,7 @@ PROMPTS = [list(range(5, 40)), [100, 101, 102], [7, 8] * 20, [250, 4, 4]]
 OPTIONS: dict[str, Any] = {
     "max_batch": 8,
     "max_model_len": 512,
-    "vllm": {"dtype": "float32", "kv_cache_gib": 0.25, "threads": 1},
+    "vllm": {"dtype": "float32", "kv_cache_gib": 0.25, "threads": 1, "max_num_batched_tokens": 512},
 }
 
 
@@ -81,6 +81,17 @@ async def test_seeds_repeat(engine: VllmEngine) -> None:
     alone = await generate(engine, PROMPTS[0], never_stop(), seed=5)
     crowd = await asyncio.gather(*(generate(engine, p, never_stop(), seed=5) for p in PROMPTS))
     assert crowd[0].output_ids == alone.output_ids
+
+
+async def test_more_prompt_tokens_than_one_pass_takes(engine: VllmEngine) -> None:
+    """With seeds: a prompt that is cut by the end of a pass has killed vLLM's worker."""
+    prompts = [[n, *range(3, 200)] for n in range(8)]
+    crowd = await asyncio.gather(
+        *(generate(engine, p, never_stop(), seed=n, max_new_tokens=4) for n, p in enumerate(prompts))
+    )
+    assert all(len(result.output_ids) == 4 for result in crowd)
+    alone = await generate(engine, prompts[7], never_stop(), seed=7, max_new_tokens=4)
+    assert crowd[7].output_ids == alone.output_ids
 
 
 async def test_stops_by_token_and_by_text(engine: VllmEngine) -> None:

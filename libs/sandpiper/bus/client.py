@@ -40,23 +40,24 @@ def client_options(settings: BusSettings, client_id: str) -> dict[str, Any]:
     }
 
 
+# Tansu closes a connection that was idle for 15 minutes; that must not look like its death.
+ROTATE_S = 300.0
+
+
 class BrokerWatch:
     """An idle connection to a broker without durable state; `lost` is set when the broker closes it."""
 
-    def __init__(self, settings: BusSettings) -> None:
+    def __init__(self, settings: BusSettings, rotate_s: float = ROTATE_S) -> None:
         self._settings = settings
+        self._rotate_s = rotate_s
         self.lost = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._writer: asyncio.StreamWriter | None = None
 
     async def start(self) -> None:
         """Connect (OSError or TimeoutError when that fails). A durable broker needs no watch."""
         if self._settings.is_kafka:
             return
-        host, _, port = self._settings.bootstrap.split(",")[0].strip().rpartition(":")
-        async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
-            reader, self._writer = await asyncio.open_connection(host, int(port))
-        self._task = asyncio.create_task(self._wait(reader), name="broker-watch")
+        self._task = asyncio.create_task(self._watch(*await self._connect()), name="broker-watch")
 
     async def stop(self) -> None:
         """Let go of the connection."""
@@ -64,17 +65,34 @@ class BrokerWatch:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
 
-    async def _wait(self, reader: asyncio.StreamReader) -> None:
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        host, _, port = self._settings.bootstrap.split(",")[0].strip().rpartition(":")
+        async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
+            return await asyncio.open_connection(host, int(port))
+
+    async def _watch(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Wait for the end of the connection; from time to time go on with a fresh one."""
         try:
-            while await reader.read(1024):
-                pass
-        except OSError:
+            while not await self._ended(reader):
+                old = writer
+                reader, writer = await self._connect()
+                old.close()
+        except (OSError, TimeoutError):
             pass
+        finally:
+            writer.close()
         self.lost.set()
+
+    async def _ended(self, reader: asyncio.StreamReader) -> bool:
+        """True when the broker closed the connection, False when it is time for a fresh one."""
+        try:
+            async with asyncio.timeout(self._rotate_s):
+                while await reader.read(1024):
+                    pass
+        except TimeoutError:
+            return False
+        return True
 
 
 # Where aiokafka 0.14 keeps its background tasks, by attribute of the client that owns them.

@@ -26,8 +26,7 @@ class VllmSettings(_Group):
     """Share of a GPU's memory that vLLM takes, weights included."""
     tensor_parallel_size: int = Field(1, ge=1)
     max_num_batched_tokens: int = Field(2048, ge=64)
-    """Most tokens in one forward pass. A GPU reads longer prompts in chunks; on a CPU, where prompts are read
-    whole, it is at least `max_model_len`."""
+    """On a GPU: most tokens in one forward pass; longer prompts are read in chunks of it."""
     enforce_eager: bool = True
     """No compilation and no CUDA graphs: starts faster, needs no compiler; on a GPU False is faster."""
     prefix_caching: bool = True

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import json
 import multiprocessing
 import os
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -182,7 +183,7 @@ class VllmEngine:
             logprobs_mode="processed_logprobs",
             worker_extension_cls="services.inference.engines.vllm_worker.WorkerExtension",
             disable_log_stats=True,
-            **self._options.arguments,
+            **_within_model(self._options.arguments, folder),
         )
         return AsyncLLM.from_engine_args(arguments)
 
@@ -206,6 +207,13 @@ class VllmEngine:
         except TimeoutError as error:
             self._stopped = True
             raise EngineDied("vLLM did not let go of its requests") from error
+
+
+def _within_model(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The arguments with `max_model_len` lowered to what the model can; vLLM would refuse more."""
+    most = json.loads((folder / "config.json").read_text()).get("max_position_embeddings")
+    wanted = arguments.get("max_model_len")
+    return arguments | {"max_model_len": min(filter(None, (wanted, most)), default=None)}
 
 
 def _processes() -> list[psutil.Process]:

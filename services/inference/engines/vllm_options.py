@@ -23,10 +23,11 @@ def vllm_options(settings: InferenceSettings, *, cpu: bool) -> VllmOptions:
     if cpu:
         arguments["kv_cache_memory_bytes"] = int(vllm.kv_cache_gib * GIB)
         # A prompt that is read in chunks makes vLLM rewind the generators of seeded requests, which those of
-        # a CPU cannot (0.32: the engine dies). So prompts are read whole.
+        # a CPU cannot (0.32: the engine dies). So prompts are read whole, and a pass takes what that needs.
         arguments["enable_chunked_prefill"] = False
     else:
         arguments["gpu_memory_utilization"] = vllm.gpu_memory_utilization
+        arguments["max_num_batched_tokens"] = vllm.max_num_batched_tokens
     return VllmOptions(arguments | vllm.arguments, _environment(settings, cpu))
 
 

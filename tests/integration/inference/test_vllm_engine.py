@@ -36,8 +36,13 @@ pytestmark = [
 PROMPTS = [list(range(5, 40)), [100, 101, 102], [7, 8] * 20, [250, 4, 4]]
 OPTIONS: dict[str, Any] = {
     "max_batch": 8,
-    "max_model_len": 512,
-    "vllm": {"dtype": "float32", "kv_cache_gib": 0.25, "threads": 1, "max_num_batched_tokens": 512},
+    "max_model_len": 2048,
+    "vllm": {
+        "dtype": "float32",
+        "kv_cache_gib": 0.25,
+        "threads": 1,
+        "arguments": {"max_num_batched_tokens": 512},
+    },
 }
 
 

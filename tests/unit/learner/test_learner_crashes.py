@@ -143,7 +143,8 @@ async def test_a_crash_between_any_two_writes_changes_nothing(learner_folder: Pa
     assert straight.writes > 30
     for crash_at in range(1, straight.writes + 1):
         world = await play(learner_folder, crash_at)
-        assert world.lives == 2, crash_at
+        # How often it polls is not fixed: a run with a write less never comes to the last crash point.
+        assert world.lives == 2 or world.writes < crash_at, crash_at
         steps = world.steps()
         assert sorted(steps) == [1, 2], crash_at
         for number, events in steps.items():

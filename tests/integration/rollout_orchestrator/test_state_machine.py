@@ -316,7 +316,7 @@ async def test_cancel_discards_what_is_in_flight(sessions: Sessions) -> None:
 
 
 async def test_an_evaluation_grades_every_task_once(sessions: Sessions) -> None:
-    world = World(sessions, 3, 0.25)
+    world = World(sessions, 3, 0.1)
     run_id = await start_run(world, mode="eval", samples_per_task=2)
     run = await finish(world, run_id)
     assert run.state == "succeeded"

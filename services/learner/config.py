@@ -26,9 +26,6 @@ class LearnerOptions(BaseModel):
     bound."""
     loaded_runs: int = Field(1, ge=1)
     """Runs whose weights and optimizer state stay in memory at once. More runs take turns."""
-    full_every: int = Field(8, ge=1)
-    """Steps between checkpoints of the whole state; those in between store gradients, which a restore
-    replays. 1 stores the whole state each time."""
     keep_checkpoints: int = Field(2, ge=1)
     """Checkpoints kept of a run that trains."""
     keep_when_over: int = Field(1, ge=0)

@@ -15,7 +15,7 @@ import traceback
 import structlog
 
 from sandpiper.bus.errors import is_transient
-from sandpiper.store.errors import StoreError, StoreRefused
+from sandpiper.store.errors import StoreError
 from services.learner.config import LearnerOptions
 from services.learner.registry import Registry
 from services.learner.run import LearnerRun
@@ -172,7 +172,7 @@ class Scheduler:
     async def _failed(self, run: LearnerRun, error: Exception) -> None:
         self._unload(run)
         run.mark_stale()
-        if is_transient(error) or isinstance(error, StoreRefused):
+        if is_transient(error):
             log.warning("step_put_off", run_id=run.run_id, error=repr(error))
             self._put_off(run)
             return

@@ -11,7 +11,9 @@ Invariants:
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 
@@ -31,8 +33,7 @@ from services.learner.state.checkpoints import CheckpointManifest, Checkpoints, 
 from services.learner.state.control import Controls
 from services.learner.state.ledger import Consumed
 from services.learner.training.trainer import Trainer
-from services.learner.vault import Vault
-from services.learner.workshop import Workshop, export_policy
+from services.learner.workshop import Workshop, export_policy, save_state
 
 log = structlog.get_logger(__name__)
 
@@ -48,7 +49,6 @@ class Parts:
     checkpoints: Checkpoints
     controls: Controls
     publisher: Publisher
-    vault: Vault
     events: Events
     workshop: Workshop
     scratch: Scratch
@@ -70,9 +70,14 @@ class Steps:
             return run.trainer
         run.trainer = None
         point = _point(run)
-        base = self._parts.scratch.base(run.run_id)
-        await self._parts.publisher.fetch(run.run_id, 0, base)
-        run.trainer = await self._parts.vault.load(point, base)
+        parts = self._parts
+        base = parts.scratch.base(run.run_id)
+        await parts.publisher.fetch(run.run_id, 0, base)
+        with parts.scratch.folder("restore") as folder:
+            path = folder / "state.safetensors"
+            there = await parts.checkpoints.fetch_state(point.manifest, path)
+            build = parts.workshop.build
+            run.trainer = await parts.workshop.do(build, point.document, base, path if there else None)
         log.info("run_loaded", run_id=run.run_id, step=point.manifest.step)
         return run.trainer
 
@@ -85,7 +90,9 @@ class Steps:
         point = _point(run)
         step = point.manifest.step
         if not await self._parts.publisher.exists(run.run_id, step):
-            await self._publish(run, await self.load(run), point)
+            trainer = await self.load(run)
+            with self._parts.scratch.folder("policy") as folder:
+                await self._publish(run, trainer, point, folder)
         await self._parts.publisher.announce(run.run_id, step)
         if step:
             event = await self._parts.checkpoints.event(run.run_id, step)
@@ -131,13 +138,15 @@ class Steps:
 
     async def _finish(self, run: LearnerRun, trainer: Trainer, take: Take, event: TrainingStep) -> None:
         began = time.monotonic()
-        point = await self._commit(run, trainer, take, event)
-        run.point = point
-        run.healed.clear()
-        event.checkpoint.CopyFrom(point.blob)
-        published = time.monotonic()
-        await self._publish(run, trainer, point)
-        event.metrics["checkpoint_s"] = published - began
+        with ExitStack() as stack:
+            folder = stack.enter_context(self._parts.scratch.folder("step"))
+            point = await self._commit(run, trainer, take, event, folder)
+            run.point = point
+            run.healed.clear()
+            event.metrics["checkpoint_s"] = time.monotonic() - began
+            event.checkpoint.CopyFrom(point.blob)
+            published = time.monotonic()
+            await self._publish(run, trainer, point, folder / "policy")
         event.metrics["publish_s"] = time.monotonic() - published
         event.seconds += time.monotonic() - began
         await self._parts.checkpoints.put_event(event)
@@ -147,12 +156,16 @@ class Steps:
         run.buffer.settle(group.group_id for group in take.all)
         await self._prune(run, point)
 
-    async def _commit(self, run: LearnerRun, trainer: Trainer, take: Take, event: TrainingStep) -> Point:
+    async def _commit(
+        self, run: LearnerRun, trainer: Trainer, take: Take, event: TrainingStep, folder: Path
+    ) -> Point:
         before, parts = _point(run), self._parts
         ledger = before.ledger.with_step(_consumed(event))
+        path = folder / "state.safetensors"
+        await parts.workshop.do(save_state, trainer, path)
         attempt = new_id("try")
-        stored = await parts.checkpoints.put_ledger(run.run_id, event.step, attempt, ledger)
-        lineage = await parts.vault.save(run.run_id, event.step, attempt, trainer, before.manifest.lineage)
+        files = await parts.checkpoints.put_state(run.run_id, event.step, attempt, path, ledger)
+        path.unlink()
         await self._still_ours(run)
         manifest = CheckpointManifest(
             run_id=run.run_id,
@@ -160,8 +173,7 @@ class Steps:
             version=event.step,
             document=before.manifest.document,
             base=before.manifest.base,
-            lineage=lineage,
-            ledger=stored,
+            files=files,
             offsets=reporting.offsets(run.buffer.places(), take),
             event=encode_event(event),
             created_at=parts.clock.time(),
@@ -169,12 +181,13 @@ class Steps:
         blob = await parts.checkpoints.commit(manifest)
         return Point(manifest, blob, ledger, before.document)
 
-    async def _publish(self, run: LearnerRun, trainer: Trainer, point: Point) -> None:
-        base, manifest = self._parts.scratch.base(run.run_id), point.manifest
-        with self._parts.scratch.folder("policy") as folder:
-            probe = await self._parts.workshop.do(export_policy, trainer, base, folder)
-            await self._still_ours(run)
-            await self._parts.publisher.store(run.run_id, manifest.version, manifest.base, folder, probe)
+    async def _publish(self, run: LearnerRun, trainer: Trainer, point: Point, folder: Path) -> None:
+        probe = await self._parts.workshop.do(
+            export_policy, trainer, self._parts.scratch.base(run.run_id), folder
+        )
+        await self._still_ours(run)
+        manifest = point.manifest
+        await self._parts.publisher.store(run.run_id, manifest.version, manifest.base, folder, probe)
 
     async def _still_ours(self, run: LearnerRun) -> None:
         if not run.assigned or not await self._parts.controls.owns(run.run_id, self.token):

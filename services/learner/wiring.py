@@ -25,7 +25,6 @@ from services.learner.scratch import Scratch
 from services.learner.state.checkpoints import Checkpoints
 from services.learner.state.control import Controls
 from services.learner.steps import Parts, Steps
-from services.learner.vault import Vault
 from services.learner.workshop import Workshop
 
 NAME = "learner"
@@ -77,8 +76,7 @@ def assemble(
     checkpoints, controls = Checkpoints(objects), Controls(objects)
     publisher = Publisher(objects, events, clock)
     registry = Registry(checkpoints, controls)
-    vault = Vault(checkpoints, workshop, scratch, options.full_every)
-    parts = Parts(checkpoints, controls, publisher, vault, events, workshop, scratch, clock, options)
+    parts = Parts(checkpoints, controls, publisher, events, workshop, scratch, clock, options)
     scheduler = Scheduler(registry, Steps(parts), parts)
     creation = Creation(sources, publisher, checkpoints, controls, events, registry, workshop, scratch, clock)
     return scheduler, Handlers(registry, scheduler, creation, Intake(objects), parts)

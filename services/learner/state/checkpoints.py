@@ -4,8 +4,7 @@ Invariants:
 * `checkpoints/<run>/<step>/manifest.json` is written after every object it names and deleted before any;
 * objects have names of their own per attempt, so a writer that lost the run cannot change a committed
   checkpoint;
-* the state at a step is that of its lineage's origin with the logged gradients applied in order; the origin
-  of a young run is its published policy version 0.
+* step 0 has no state of its own: its weights are the published policy version 0.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from services.learner.state.blobs import blob_of
 from services.learner.state.ledger import Ledger
 
 MANIFEST = "manifest.json"
+STATE = "state.safetensors"
 LEDGER = "ledger.json.zst"
 
 
@@ -44,33 +44,6 @@ class StoredFile(BaseModel):
         return Blob(uri=self.uri, sha256=self.sha256, bytes=self.bytes)
 
 
-class Logged(BaseModel):
-    """What a step changed: the gradients that its optimizer updates used, in the precision that they had."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    step: int = Field(ge=1)
-    files: dict[str, StoredFile] = {}
-    """Safetensors; none when the step had no update."""
-
-
-class Lineage(BaseModel):
-    """Where the state at a step comes from."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    origin_step: int = Field(0, ge=0)
-    origin: dict[str, StoredFile] = {}
-    """Weights, AdamW state and rng in fp32 at `origin_step`; none at step 0, which starts from policy
-    version 0."""
-    log: tuple[Logged, ...] = ()
-    """Every step since, in order."""
-
-    def files(self) -> list[StoredFile]:
-        """Everything that a restore needs."""
-        return [*self.origin.values(), *(file for logged in self.log for file in logged.files.values())]
-
-
 class CheckpointManifest(BaseModel):
     """A committed step."""
 
@@ -84,9 +57,8 @@ class CheckpointManifest(BaseModel):
     """The run document, JSON."""
     base: str = ""
     """What version 0 was."""
-    lineage: Lineage = Lineage()
-    ledger: StoredFile | None = None
-    """What was consumed up to here; None at step 0."""
+    files: dict[str, StoredFile] = {}
+    """state.safetensors (weights and AdamW state in fp32, rng) and ledger.json.zst."""
     offsets: dict[str, dict[int, int]] = {}
     """Topic -> partition -> offset from which on messages of this run may be unconsumed. For people: what
     counts are the ids in the ledger, since a broker that lost its log counts offsets anew."""
@@ -127,15 +99,16 @@ class Checkpoints:
         found = (key.split("/") for key in keys if key.endswith(f"/{MANIFEST}"))
         return sorted(int(parts[2]) for parts in found if len(parts) == 4)
 
-    async def put_file(self, run_id: str, step: int, attempt: str, path: Path) -> StoredFile:
-        """Store an object of a checkpoint. It means nothing until `commit`."""
-        key = self._key(run_id, f"{step}/{attempt}", path.name)
-        return StoredFile.of(await self._objects.put_file(key, path))
-
-    async def put_ledger(self, run_id: str, step: int, attempt: str, ledger: Ledger) -> StoredFile:
-        """The same for a ledger."""
-        key = self._key(run_id, f"{step}/{attempt}", LEDGER)
-        return StoredFile.of(await self._objects.put(key, ledger.encode()))
+    async def put_state(
+        self, run_id: str, step: int, attempt: str, state: Path, ledger: Ledger
+    ) -> dict[str, StoredFile]:
+        """Store the objects of a checkpoint. They mean nothing until `commit`."""
+        folder = f"{step}/{attempt}"
+        files = {
+            LEDGER: await self._objects.put(self._key(run_id, folder, LEDGER), ledger.encode()),
+            STATE: await self._objects.put_file(self._key(run_id, folder, STATE), state),
+        }
+        return {name: StoredFile.of(blob) for name, blob in files.items()}
 
     async def commit(self, manifest: CheckpointManifest) -> Blob:
         """Make a checkpoint real."""
@@ -144,13 +117,16 @@ class Checkpoints:
 
     async def ledger(self, manifest: CheckpointManifest) -> Ledger:
         """What had been consumed at `manifest`."""
-        if manifest.ledger is None:
-            return Ledger()
-        return Ledger.decode(await self._objects.get(manifest.ledger.blob()))
+        file = manifest.files.get(LEDGER)
+        return Ledger.decode(await self._objects.get(file.blob())) if file else Ledger()
 
-    async def fetch(self, file: StoredFile, path: Path) -> None:
-        """Download an object of a checkpoint to `path`, verified."""
+    async def fetch_state(self, manifest: CheckpointManifest, path: Path) -> bool:
+        """Download weights and optimizer state to `path`, verified; False at step 0, which has none."""
+        file = manifest.files.get(STATE)
+        if file is None:
+            return False
         await self._objects.get_to_file(file.blob(), path)
+        return True
 
     async def put_event(self, event: TrainingStep) -> None:
         """Keep a step's event beyond its checkpoint, to answer for its groups at any later time."""
@@ -163,35 +139,18 @@ class Checkpoints:
         return None if data is None else TrainingStep.FromString(data)
 
     async def prune(self, run_id: str, keep: int) -> None:
-        """Delete all but the newest `keep` checkpoints and what they need; also what attempts that never
-        committed left behind, unless it is newer than the newest checkpoint: it may be under way."""
-        steps = await self.steps(run_id)
-        kept = steps[-keep:] if keep else []
-        needed = {self._key(run_id, step, MANIFEST) for step in kept}
-        for step in kept:
-            needed |= await self._needed(run_id, step)
-        keys = [key for key in await self._objects.list(f"checkpoints/{run_id}/") if key not in needed]
-        newest = steps[-1] if steps else 0
-        gone = [key for key in keys if (of := _step_of(key)) is not None and of <= newest]
-        for key in sorted(gone, key=lambda key: not key.endswith(f"/{MANIFEST}")):
-            await self._objects.delete(key)
-
-    async def _needed(self, run_id: str, step: int) -> set[str]:
-        data = await self._objects.read(self._key(run_id, step, MANIFEST))
-        if data is None:
-            return set()
-        manifest = CheckpointManifest.model_validate_json(data)
-        files = [*manifest.lineage.files(), *([manifest.ledger] if manifest.ledger else [])]
-        return {self._objects.key(file.uri) for file in files}
+        """Delete all but the newest `keep` checkpoints, and what attempts that never committed left
+        behind."""
+        keys = [key.split("/") for key in await self._objects.list(f"checkpoints/{run_id}/")]
+        numbered = [parts for parts in keys if len(parts) > 3 and parts[2].isdigit()]
+        kept = set(sorted({int(p[2]) for p in numbered if p[3] == MANIFEST})[-keep:])
+        newest = max(kept, default=0)
+        gone = [parts for parts in numbered if int(parts[2]) not in kept and int(parts[2]) < newest]
+        for parts in sorted(gone, key=lambda parts: parts[3] != MANIFEST):
+            await self._objects.delete("/".join(parts))
 
     def _key(self, run_id: str, part: int | str, name: str) -> str:
         return f"checkpoints/{run_id}/{part}/{name}"
-
-
-def _step_of(key: str) -> int | None:
-    """3 for `checkpoints/<run>/3/…`; None for what belongs to no checkpoint."""
-    part = key.split("/")[2]
-    return int(part) if part.isdigit() else None
 
 
 def encode_event(event: TrainingStep) -> str:

@@ -6,7 +6,6 @@ Invariants:
   norm were seen to be finite;
 * an exception out of `step` may leave some updates of that step applied: the trainer is then `dirty` and
   must be replaced by one restored from the last checkpoint;
-* `gradients` of a step, applied by `replay` to the state before it, give the state after it, bit for bit;
 * given the same state, groups and settings on the same machine, a step gives the same bits (no dropout, no
   random number that is not derived from the seed and the step).
 """
@@ -29,11 +28,9 @@ from services.learner.training.batches import Batch, collate, members_of
 from services.learner.training.forward import costs_of, token_logprobs
 from services.learner.training.loss import LossSettings, policy_loss
 from services.learner.training.metrics import TokenTotals, describe, finite
-from services.learner.training.state import set_state, state_of
 from services.learner.training.update import Group, Update, judge, plan
 
-LOGGED_UPDATES = 2
-"""Gradients of more updates than this are not kept: they would be as large as the state itself."""
+ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
 
 
 class StepRefused(Exception):
@@ -92,10 +89,6 @@ class Trainer:
             fused=True,
         )
         self.dirty = False
-        self._round = document.algorithm.dtype == "bf16"
-        self.gradients: dict[str, Tensor] | None = {}
-        """`<update>/<parameter>` -> gradient of the last step; None when it had too many updates to keep
-        them."""
 
     def step(
         self, groups: Sequence[TakenGroup], version: int, cancelled: Callable[[], bool]
@@ -111,9 +104,8 @@ class Trainer:
         updates = plan(judged, self._algorithm, self._costs, limit, f"{self._seed}/{version}")
         old = self._old_logprobs(updates, cancelled) if len(updates) > 1 else {}
         self._set_learning_rate(version + 1)
-        self.gradients = {} if len(updates) <= LOGGED_UPDATES else None
         totals = TokenTotals()
-        done = [self._apply(n, update, old, totals, cancelled) for n, update in enumerate(updates)]
+        done = [self._apply(update, old, totals, cancelled) for update in updates]
         self.dirty = False
         fresh = [[s for s in g.sequences if s.episode_id in g.fresh] for g in groups]
         return describe(fresh, version) | totals.means() | self._account(updates, done, began, fresh)
@@ -164,12 +156,7 @@ class Trainer:
         return old
 
     def _apply(
-        self,
-        number: int,
-        update: Update,
-        old: dict[str, Tensor],
-        totals: TokenTotals,
-        cancelled: Callable[[], bool],
+        self, update: Update, old: dict[str, Tensor], totals: TokenTotals, cancelled: Callable[[], bool]
     ) -> tuple[float, float]:
         """One optimizer update; returns loss and gradient norm before clipping."""
         self.optimizer.zero_grad(set_to_none=False)
@@ -182,32 +169,8 @@ class Trainer:
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._algorithm.grad_clip)
         if not finite([norm]):
             raise StepRefused("non_finite_gradient", "the gradient norm is not finite; weights are unchanged")
-        self._keep_gradients(number)
         self.optimizer.step()
         return loss_sum, float(norm)
-
-    def _keep_gradients(self, number: int) -> None:
-        """Round gradients of a bf16 run, as mixed precision does, and log them if the step is short
-        enough."""
-        for name, parameter in self.model.named_parameters():
-            if parameter.grad is None:
-                continue
-            exact = parameter.grad
-            if self._round:
-                exact = exact.to(torch.bfloat16)
-                parameter.grad.copy_(exact)
-            if self.gradients is not None:
-                self.gradients[f"{number}/{name}"] = exact.to("cpu", copy=not self._round)
-
-    def replay(self, gradients: dict[str, Tensor], step: int) -> None:
-        """Apply what `gradients` held after `step`. The state must be that before it."""
-        self._set_learning_rate(step)
-        for number in range(1 + max((int(name.split("/")[0]) for name in gradients), default=-1)):
-            for name, parameter in self.model.named_parameters():
-                gradient = gradients.get(f"{number}/{name}")
-                parameter.grad = None if gradient is None else gradient.to(parameter.device, torch.float32)
-            self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
 
     def _backward(self, batch: Batch, old: list[Tensor] | None, totals: TokenTotals) -> float:
         with self._autocast():
@@ -231,11 +194,26 @@ class Trainer:
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that a later `restore` needs, by name; views of live memory, not copies."""
-        return state_of(self.model, self.optimizer)
+        out = {"rng/torch": torch.get_rng_state()}
+        for name, parameter in self.model.named_parameters():
+            out[f"weights/{name}"] = parameter.detach()
+            for key, value in self.optimizer.state.get(parameter, {}).items():
+                out[f"{key}/{name}"] = value
+        return out
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take over what `tensors` gave. Raises KeyError when a weight is missing."""
-        set_state(self.model, self.optimizer, tensors)
+        torch.set_rng_state(tensors["rng/torch"])
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(tensors[f"weights/{name}"])
+                state = {key: tensors.get(f"{key}/{name}") for key in ADAM_STATE}
+                if all(value is not None for value in state.values()):
+                    self.optimizer.state[parameter] = {
+                        key: value.clone() if key == "step" else value.to(parameter.device, copy=True)
+                        for key, value in state.items()
+                        if value is not None
+                    }
 
     def _autocast(self) -> AbstractContextManager[Any]:
         if self._placement.autocast is None:

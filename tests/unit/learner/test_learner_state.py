@@ -12,14 +12,7 @@ import pytest
 from sandpiper.store.errors import CorruptObject
 from sandpiper.v1.training_pb2 import TrainingStep
 from services.learner.scratch import Scratch
-from services.learner.state.checkpoints import (
-    CheckpointManifest,
-    Checkpoints,
-    Lineage,
-    Logged,
-    StoredFile,
-    encode_event,
-)
+from services.learner.state.checkpoints import CheckpointManifest, Checkpoints, encode_event
 from services.learner.state.control import Control, Controls
 from services.learner.state.ledger import Consumed, Ledger
 from tests.unit.learner.learner_kit import MemoryS3, store_of
@@ -52,48 +45,30 @@ def test_nothing_is_consumed_twice(again: Consumed) -> None:
         Ledger().with_step(entry(1, "a")).with_step(again)
 
 
-def manifest(
-    step: int, lineage: Lineage | None = None, ledger: StoredFile | None = None
-) -> CheckpointManifest:
+def manifest(step: int, files: dict[str, object] | None = None) -> CheckpointManifest:
     event = TrainingStep(run_id="r", step=step, policy_version=step, group_ids=[f"g{step}"])
-    return CheckpointManifest(
-        run_id="r",
-        step=step,
-        version=step,
-        document="{}",
-        lineage=lineage or Lineage(),
-        ledger=ledger,
-        event=encode_event(event),
+    return CheckpointManifest.model_validate(
+        {
+            "run_id": "r",
+            "step": step,
+            "version": step,
+            "document": "{}",
+            "files": files or {},
+            "event": encode_event(event),
+        }
     )
 
 
-@pytest.fixture
-def state(tmp_path: Path) -> Path:
-    path = tmp_path / "state-00000.safetensors"
-    path.write_bytes(b"tensors")
-    return path
-
-
-async def put(checkpoints: Checkpoints, step: int, path: Path, before: Lineage | None = None) -> Lineage:
-    """Commit a step that stores `path`: as a full state, or with `before` as gradients on top of it."""
-    attempt = f"try-{step}"
-    file = {path.name: await checkpoints.put_file("r", step, attempt, path)}
-    lineage = Lineage(origin_step=step, origin=file)
-    if before is not None:
-        lineage = before.model_copy(update={"log": (*before.log, Logged(step=step, files=file))})
-    ledger = await checkpoints.put_ledger("r", step, attempt, Ledger().with_step(entry(step, "g")))
-    await checkpoints.commit(manifest(step, lineage, ledger))
-    await checkpoints.put_event(TrainingStep(run_id="r", step=step))
-    return lineage
-
-
-async def test_the_newest_manifest_is_the_checkpoint(state: Path, tmp_path: Path) -> None:
+async def test_the_newest_manifest_is_the_checkpoint(tmp_path: Path) -> None:
     s3 = MemoryS3()
     checkpoints = Checkpoints(store_of(s3))
     assert await checkpoints.latest("r") is None
+    state = tmp_path / "state"
+    state.write_bytes(b"tensors")
     for step in (9, 10):
-        await put(checkpoints, step, state)
-    await checkpoints.put_file("r", 11, "try-2", state)  # never committed
+        files = await checkpoints.put_state("r", step, "try-1", state, Ledger().with_step(entry(step, "g")))
+        await checkpoints.commit(manifest(step).model_copy(update={"files": files}))
+    await checkpoints.put_state("r", 11, "try-2", state, Ledger())  # never committed
     found = await checkpoints.latest("r")
     assert found is not None
     newest, blob = found
@@ -101,43 +76,32 @@ async def test_the_newest_manifest_is_the_checkpoint(state: Path, tmp_path: Path
     assert newest.training_step(blob).checkpoint == blob
     assert newest.training_step(blob).group_ids == ["g10"]
     assert (await checkpoints.ledger(newest)).step_of("g") == 10
-    await checkpoints.fetch(newest.lineage.origin[state.name], tmp_path / "got")
+    assert await checkpoints.fetch_state(newest, tmp_path / "got")
     assert (tmp_path / "got").read_bytes() == b"tensors"
     s3.objects["checkpoints/r/10/manifest.json"] = b"{"
     with pytest.raises(CorruptObject):
         await checkpoints.latest("r")
 
 
-async def test_pruning_takes_the_manifest_first_and_keeps_what_is_newer(state: Path) -> None:
+async def test_pruning_takes_the_manifest_first_and_keeps_what_is_newer(tmp_path: Path) -> None:
     s3 = MemoryS3()
     checkpoints = Checkpoints(store_of(s3))
+    state = tmp_path / "state"
+    state.write_bytes(b"tensors")
     for step in (1, 2, 3):
-        await put(checkpoints, step, state)
-    await checkpoints.put_file("r", 3, "lost", state)
-    await checkpoints.put_file("r", 4, "under-way", state)
+        await checkpoints.put_state("r", step, "a", state, Ledger())
+        await checkpoints.commit(manifest(step))
+        await checkpoints.put_event(TrainingStep(run_id="r", step=step))
+    await checkpoints.put_state("r", 3, "lost", state, Ledger())
+    await checkpoints.put_state("r", 4, "under-way", state, Ledger())
     deleted: list[str] = []
     s3.before_write = deleted.append
     await checkpoints.prune("r", 2)
     assert deleted[0] == "delete checkpoints/r/1/manifest.json"
     assert await checkpoints.steps("r") == [2, 3]
     assert s3.list("checkpoints/r/4/under-way/")
-    assert not s3.list("checkpoints/r/3/lost/")
     assert not s3.list("checkpoints/r/1/")
     assert [(await checkpoints.event("r", step)) is not None for step in (1, 2, 3, 4)] == [True] * 3 + [False]
-
-
-async def test_pruning_keeps_what_a_kept_checkpoint_is_made_of(state: Path) -> None:
-    s3 = MemoryS3()
-    checkpoints = Checkpoints(store_of(s3))
-    lineage = Lineage()
-    for step in (1, 2, 3):
-        lineage = await put(checkpoints, step, state, before=lineage)
-    await checkpoints.prune("r", 1)
-    assert await checkpoints.steps("r") == [3]
-    assert [len(s3.list(f"checkpoints/r/{step}/")) for step in (1, 2, 3)] == [1, 1, 3]
-    await put(checkpoints, 4, state)  # a full one: the log is not needed any more
-    await checkpoints.prune("r", 1)
-    assert [len(s3.list(f"checkpoints/r/{step}/")) for step in (1, 2, 3, 4)] == [0, 0, 0, 3]
 
 
 async def test_an_end_is_final() -> None:

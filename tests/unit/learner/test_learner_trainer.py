@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from sandpiper.runs import RunDocument
-from services.learner import workshop
 from services.learner.training.batches import collate, members_of
 from services.learner.training.forward import token_logprobs
 from services.learner.training.loss import LossSettings, policy_loss
 from services.learner.training.packing import Costs, rows_of
 from services.learner.training.trainer import StepCancelled, StepRefused, TakenGroup, Trainer
 from services.learner.training.update import judge, plan
-from services.learner.workshop import load_shards, save_gradients, save_state
+from services.learner.workshop import save_state
 from tests.unit.learner.learner_kit import (
     CPU,
     document,
@@ -81,55 +81,12 @@ def test_an_interrupted_training_is_bit_for_bit_an_uninterrupted_one(tmp_path: P
     first = trainer()
     for version in range(2):
         first.step(groups_of(version), version, never)
+    save_state(first, tmp_path / "state")
     second = trainer(seed=99)  # other weights: the checkpoint must replace all of them
-    second.restore(load_shards(save_state(first, tmp_path)))
+    second.restore(load_file(tmp_path / "state"))
     for version in range(2, 4):
         second.step(groups_of(version), version, never)
     assert same(straight, second)
-
-
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-@pytest.mark.parametrize("minibatches", [1, 2])
-def test_logged_gradients_give_the_same_state(tmp_path: Path, dtype: str, minibatches: int) -> None:
-    run = document(dtype=dtype, minibatches=minibatches, warmup_steps=3)
-    straight, replayed = trainer(run), trainer(run)
-    for version in range(3):
-        straight.step(groups_of(version), version, never)
-        shards = load_shards(save_gradients(straight, tmp_path))
-        assert {value.dtype for value in shards.values()} == {
-            torch.bfloat16 if dtype == "bf16" else torch.float32
-        }
-        replayed.replay(shards, version + 1)
-    assert same(straight, replayed)
-    for each in (straight, replayed):
-        each.step(groups_of(3), 3, never)
-    assert same(straight, replayed)
-
-
-def test_a_step_without_update_replays_as_nothing(tmp_path: Path) -> None:
-    made, untouched = trainer(), trainer()
-    made.step([equal_rewards()], 0, never)
-    assert save_gradients(made, tmp_path) == []
-    untouched.replay({}, 1)
-    assert same(made, untouched)
-
-
-def test_gradients_of_many_updates_are_not_kept() -> None:
-    made = trainer(document(minibatches=3))
-    made.step(groups_of(1), 0, never)
-    assert made.gradients is None
-    made.step([equal_rewards()], 1, never)
-    assert made.gradients == {}
-
-
-def test_shards_are_bounded_and_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workshop, "SHARD_BYTES", 20_000)
-    made = trainer()
-    made.step(groups_of(1), 0, never)
-    paths = save_state(made, tmp_path)
-    assert len(paths) > 5
-    assert all(path.stat().st_size < 20_000 + 40_000 for path in paths)  # one tensor is never cut
-    assert load_shards(paths).keys() == made.tensors().keys()
 
 
 def test_a_step_repeats_itself() -> None:

@@ -89,6 +89,9 @@ class Budget(Strict):
     """Optimizer steps (training)."""
     wall_s: float | None = Field(None, gt=0)
     episodes: int | None = Field(None, ge=1)
+    zero_variance_groups: int | None = Field(None, ge=1)
+    """Groups in a row whose rewards are all equal (training): every task is solved, or none can be. Unset
+    means 8 steps' worth."""
 
 
 class Deadlines(Strict):

@@ -31,7 +31,7 @@ from sandpiper.v1 import run_pb2, training_pb2
 
 from .admission import selected_tasks
 from .events import finish
-from .groups import discard_group
+from .groups import ZERO_VARIANCE, discard_group
 from .states import RUN_OVER, EpisodeState, GroupState, RunState
 from .work import Work
 
@@ -206,7 +206,22 @@ async def end_if_spent(work: Work, run: Run) -> None:
         return await end(work, run, RunState.SUCCEEDED, "wall budget spent")
     if document.budget.episodes is not None and await _nothing_open(work, run):
         return await end(work, run, RunState.SUCCEEDED, "episode budget spent")
+    if (why := await without_signal(work, run, document)) is not None:
+        return await end(work, run, RunState.SUCCEEDED, why)
     return None
+
+
+async def without_signal(work: Work, run: Run, document: RunDocument) -> str | None:
+    """Why there is nothing left to learn from, if so: filtered groups are refilled, else for ever."""
+    bound = document.budget.zero_variance_groups or 8 * document.algorithm.groups_per_step
+    closed = select(Group.id, Group.reason).where(Group.run_id == run.id, Group.closed_at.is_not(None))
+    newest = (await work.session.execute(closed.order_by(Group.closed_at.desc()).limit(bound))).all()
+    if len(newest) < bound or any(reason != ZERO_VARIANCE for _, reason in newest):
+        return None
+    ids = [group_id for group_id, _ in newest]
+    rewards = select(func.avg(Episode.reward)).where(Episode.group_id.in_(ids))
+    mean = (await work.session.scalars(rewards)).one()
+    return f"the rewards of the last {bound} groups were all equal (mean {mean:.2f}): nothing left to learn from"
 
 
 async def _nothing_open(work: Work, run: Run) -> bool:

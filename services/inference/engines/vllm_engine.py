@@ -25,6 +25,7 @@ import psutil
 import structlog
 
 from services.inference.engines.base import Generation, Sampling, StopRule, mix
+from services.inference.engines.vllm_worker import OWNER, WorkerExtension
 from services.inference.failures import BadRequest, EngineDied, EngineUnavailable
 
 log = structlog.get_logger(__name__)
@@ -75,7 +76,6 @@ class VllmEngine:
         try:
             self._llm = await asyncio.shield(building)
             self._processes = await asyncio.to_thread(_processes)
-            await self._llm.collective_rpc("exit_with", timeout=LOAD_S, args=(os.getpid(),))
         except asyncio.CancelledError:
             await self._abandon(building)
             raise
@@ -173,6 +173,7 @@ class VllmEngine:
     def _build(self, folder: Path) -> Any:
         for name, value in self._options.environment.items():
             os.environ.setdefault(name, value)
+        os.environ[OWNER] = str(os.getpid())
         from vllm import AsyncEngineArgs  # noqa: PLC0415
         from vllm.v1.engine.async_llm import AsyncLLM  # noqa: PLC0415
 
@@ -181,7 +182,7 @@ class VllmEngine:
             skip_tokenizer_init=True,
             generation_config="vllm",
             logprobs_mode="processed_logprobs",
-            worker_extension_cls="services.inference.engines.vllm_worker.WorkerExtension",
+            worker_extension_cls=f"{WorkerExtension.__module__}.{WorkerExtension.__qualname__}",
             disable_log_stats=True,
             **_within_model(self._options.arguments, folder),
         )

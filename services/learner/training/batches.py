@@ -1,35 +1,29 @@
-"""Micro-batches as tensors."""
+"""A pack as tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from services.learner.training.packing import Row
-from services.learner.training.sequences import TrainSequence
-
-PADDING = -1
-PREFIX = 0
+from services.learner.training.attention import Layout
+from services.learner.training.packing import Pack
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One forward pass: B rows padded on the right to L tokens, N trained tokens."""
+    """One forward pass over T tokens, N of them trained."""
 
     input_ids: Tensor
-    """[B, L]"""
+    """[1, T]"""
     position_ids: Tensor
-    """[B, L]"""
-    mask: Tensor | None
-    """[B, 1, L, L], True where a query may see a key; None where plain causal attention is enough."""
-    rows: Tensor
-    """[N] row of the position that predicts each target."""
-    columns: Tensor
-    """[N] and its column."""
+    """[1, T] position of each token in its sequences."""
+    layout: Layout
+    predictors: Tensor
+    """[N] where the token before each target lies."""
     targets: Tensor
     """[N] token ids."""
     behaviour: Tensor
@@ -38,8 +32,10 @@ class Batch:
     """[N]"""
     weights: Tensor
     """[N] share of each token in the loss."""
+    names: tuple[str, ...]
+    """Episode of each sequence, in the order of the targets."""
     lengths: tuple[int, ...]
-    """Targets per sequence; the sequences of all rows in order."""
+    """Targets of each sequence."""
 
     def to(self, device: torch.device) -> Batch:
         """The same on `device`."""
@@ -47,64 +43,32 @@ class Batch:
         return Batch(**moved)
 
 
-def members_of(rows: Sequence[Row]) -> list[TrainSequence]:
-    """The sequences of a micro-batch, in the order of its targets."""
-    return [member for row in rows for member in row.members]
-
-
-def collate(rows: Sequence[Row], weight_of: dict[str, float]) -> Batch:
-    """Tensors of a micro-batch. `weight_of`: weight of each token of an episode."""
-    width = max(row.length for row in rows)
-    ids = np.zeros((len(rows), width), dtype=np.int64)
+def collate(pack: Pack, weight_of: Mapping[str, float]) -> Batch:
+    """Tensors of a pack. `weight_of`: weight of each token of an episode."""
+    ids = np.zeros(pack.length, dtype=np.int64)
     positions = np.zeros_like(ids)
-    segments = np.full_like(ids, PADDING)
-    row_index: list[int] = []
-    columns: list[np.ndarray] = []
-    for number, row in enumerate(rows):
-        columns += _fill(row, ids[number], positions[number], segments[number])
-        row_index += [number] * sum(len(member.targets) for member in row.members)
-    members = members_of(rows)
+    for node in pack.nodes:
+        positions[node.offset : node.offset + node.length] = np.arange(
+            node.position, node.position + node.length
+        )
+    places = [pack.places(index) for index in range(len(pack.members))]
+    for member, where in zip(pack.members, places, strict=True):
+        ids[where] = member.ids
+    members = pack.members
     lengths = [len(member.targets) for member in members]
+    predictors = [where[m.targets - 1] for m, where in zip(members, places, strict=True)]
     return Batch(
-        input_ids=torch.from_numpy(ids),
-        position_ids=torch.from_numpy(positions),
-        mask=_mask(segments) if any(row.prefix for row in rows) else None,
-        rows=torch.tensor(row_index, dtype=torch.int64),
-        columns=torch.from_numpy(np.concatenate(columns)),
-        targets=torch.from_numpy(np.concatenate([member.ids[member.targets] for member in members])),
-        behaviour=torch.from_numpy(np.concatenate([member.behaviour for member in members])),
-        advantages=_spread([member.advantage for member in members], lengths),
-        weights=_spread([weight_of[member.episode_id] for member in members], lengths),
+        input_ids=torch.from_numpy(ids)[None],
+        position_ids=torch.from_numpy(positions)[None],
+        layout=Layout(tuple(n.length for n in pack.nodes), tuple(n.ancestors for n in pack.nodes)),
+        predictors=torch.from_numpy(np.concatenate(predictors)),
+        targets=torch.from_numpy(np.concatenate([m.ids[m.targets] for m in members])),
+        behaviour=torch.from_numpy(np.concatenate([m.behaviour for m in members])),
+        advantages=_spread([m.advantage for m in members], lengths),
+        weights=_spread([weight_of[m.episode_id] for m in members], lengths),
+        names=tuple(m.episode_id for m in members),
         lengths=tuple(lengths),
     )
-
-
-def _fill(row: Row, ids: np.ndarray, positions: np.ndarray, segments: np.ndarray) -> list[np.ndarray]:
-    """Write one row in place; returns the columns that predict each member's targets."""
-    prefix = row.prefix
-    ids[:prefix] = row.members[0].ids[:prefix]
-    positions[:prefix] = np.arange(prefix)
-    segments[:prefix] = PREFIX
-    offset = prefix
-    columns = []
-    for number, member in enumerate(row.members, start=1):
-        end = offset + len(member.ids) - prefix
-        ids[offset:end] = member.ids[prefix:]
-        positions[offset:end] = np.arange(prefix, len(member.ids))
-        segments[offset:end] = number
-        before = member.targets - 1
-        columns.append(np.where(before < prefix, before, before - prefix + offset))
-        offset = end
-    return columns
-
-
-def _mask(segments: np.ndarray) -> Tensor:
-    segment = torch.from_numpy(segments)
-    query, key = segment[:, :, None], segment[:, None, :]
-    length = segment.shape[1]
-    causal = torch.ones(length, length, dtype=torch.bool).tril()
-    # Padding sees itself, so that no row of the softmax is empty; nothing else sees padding.
-    return (causal & ((key == PREFIX) | (key == query)))[:, None]
 
 
 def _spread(values: list[float], lengths: list[int]) -> Tensor:

@@ -10,26 +10,40 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from services.learner.training.attention import NAME
 from services.learner.training.batches import Batch
-from services.learner.training.packing import Costs
+
+PLAIN_CAUSAL = {"llama", "smollm3", "qwen2", "qwen3", "mistral", "olmo2"}
+"""Families that are known to pass attention arguments on and to need no mask of their own. Others are
+computed one sequence at a time, by their own attention."""
 
 
 def token_logprobs(model: Any, batch: Batch, temperature: float) -> Tensor:
     """[N] log-probability of each target under softmax(logits / temperature), fp32.
 
-    `model` is a transformers causal LM. Temperature 0 (greedy) reports log-probabilities at 1, as engines do.
+    `model` is a transformers causal LM, prepared by `prepare`. Temperature 0 (greedy) reports
+    log-probabilities at 1, as engines do.
     """
+    tree = {"layout": batch.layout} if shares_prefixes(model) else {}
     hidden = model.base_model(
-        input_ids=batch.input_ids,
-        position_ids=batch.position_ids,
-        attention_mask=batch.mask,
-        use_cache=False,
-    ).last_hidden_state
-    logits = model.get_output_embeddings()(hidden[batch.rows, batch.columns]).float()
+        input_ids=batch.input_ids, position_ids=batch.position_ids, use_cache=False, **tree
+    ).last_hidden_state[0]
+    logits = model.get_output_embeddings()(hidden[batch.predictors]).float()
     if temperature not in (0.0, 1.0):
         logits = logits / temperature
     result: Tensor = ChosenLogProb.apply(logits, batch.targets)
     return result
+
+
+def prepare(model: Any) -> None:
+    """Let a model whose attention is plain causal compute prefix trees."""
+    if _plain_causal(model.config.get_text_config()):
+        model.set_attn_implementation(NAME)
+
+
+def shares_prefixes(model: Any) -> bool:
+    """True for a model that `prepare` has changed."""
+    return bool(model.config.get_text_config()._attn_implementation == NAME)
 
 
 class ChosenLogProb(torch.autograd.Function):  # type: ignore[misc]
@@ -53,26 +67,10 @@ class ChosenLogProb(torch.autograd.Function):  # type: ignore[misc]
         return out.scatter_add_(-1, targets[:, None], gradient[:, None]), None
 
 
-def costs_of(model: Any) -> Costs:
-    """How dear linear layers are against attention, and whether rows may share prefixes."""
-    config = model.config.get_text_config()
-    width = config.num_attention_heads * (
-        getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    )
-    embeddings = {
-        id(p) for e in (model.get_input_embeddings(), model.get_output_embeddings()) for p in e.parameters()
-    }
-    body = sum(p.numel() for p in model.parameters() if id(p) not in embeddings)
-    return Costs(body / config.num_hidden_layers / (2 * width), share=_plain_causal(config))
-
-
 def _plain_causal(config: Any) -> bool:
+    if config.model_type not in PLAIN_CAUSAL:
+        return False
     kinds = getattr(config, "layer_types", None)
-    if kinds is not None:
+    if kinds:
         return all(kind == "full_attention" for kind in kinds)
-    return not getattr(config, "sliding_window", None) and config.model_type in {
-        "llama",
-        "smollm3",
-        "qwen2",
-        "qwen3",
-    }
+    return not getattr(config, "sliding_window", None)

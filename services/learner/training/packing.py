@@ -1,92 +1,124 @@
-"""Rows and micro-batches: sequences of a group share the forward pass of their common prompt.
+"""Packs: sequences as one prefix tree, so that tokens which several of them share are computed once.
 
-A row is [shared prefix][rest of member 1][rest of member 2]…; positions restart after the prefix and a mask
-lets each member see the prefix and itself. This computes the same numbers as one row per member, up to the
-order of floating-point sums. Rows are sorted by length, so that a micro-batch has little padding.
+All episodes of a group have the same prompt, all groups the same system message, and samples of a confident
+policy often begin alike. A causal model gives a token the same state in every sequence that begins with the
+same tokens, so a tree's losses and gradients are those of its sequences one by one, up to the order of
+floating-point sums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from services.learner.training.sequences import TrainSequence
-
-Group = Sequence[TrainSequence]
+from services.learner.training.sequences import Ints, TrainSequence
 
 
 @dataclass(frozen=True)
-class Row:
-    """Sequences that share their first `prefix` tokens, none of which is a target."""
+class Node:
+    """A run of tokens that the same sequences share. Nodes of a pack are in order of `offset`."""
 
-    prefix: int
+    offset: int
+    """Where it lies in the pack."""
+    length: int
+    position: int
+    """Of its first token within its sequences."""
+    ancestors: tuple[int, ...]
+    """Indices of the nodes before it, from the root."""
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Sequences for one forward pass."""
+
     members: tuple[TrainSequence, ...]
+    nodes: tuple[Node, ...]
+    paths: tuple[tuple[int, ...], ...]
+    """Per member the nodes from root to end."""
 
     @property
     def length(self) -> int:
-        """Tokens in the row."""
-        return self.prefix + sum(len(member.ids) - self.prefix for member in self.members)
+        """Tokens to compute."""
+        return sum(node.length for node in self.nodes)
+
+    def places(self, member: int) -> Ints:
+        """[L] where each token of a member lies in the pack."""
+        nodes = (self.nodes[index] for index in self.paths[member])
+        return np.concatenate([np.arange(n.offset, n.offset + n.length, dtype=np.int64) for n in nodes])
 
 
-@dataclass(frozen=True)
-class Costs:
-    """What a row costs: length · (linear + length), in units of one attention pair."""
+def packs_of(sequences: Sequence[TrainSequence], limit: int, share: bool) -> list[Pack]:
+    """Packs of at most `limit` tokens each, unless a single sequence is longer; of nearly equal size.
 
-    linear: float
-    """Parameters of one layer over twice its attention width."""
-    share: bool = True
-    """False for models whose attention is not plain causal (sliding windows and the like)."""
-
-
-def rows_of(group: Group, limit: int, costs: Costs) -> list[Row]:
-    """Rows of one group, each at most `limit` tokens unless a single sequence is longer."""
-    members = sorted(group, key=lambda s: (len(s.ids), s.episode_id))
-    prefix = shared_prefix(members) if costs.share and len(members) > 1 else 0
-    if prefix == 0:
-        return [Row(0, (member,)) for member in members]
-    rows: list[Row] = []
-    open_row: list[TrainSequence] = []
-    for member in members:
-        if open_row and not _joins(Row(prefix, tuple(open_row)).length, member, prefix, limit, costs):
-            rows.append(_row(prefix, open_row))
-            open_row = []
-        open_row.append(member)
-    return [*rows, _row(prefix, open_row)]
+    `share=False` gives every sequence a pack of its own, for models whose attention is not plain causal.
+    """
+    ordered = sorted(sequences, key=lambda s: (s.ids.tolist(), s.episode_id))
+    if not share:
+        return [build([one]) for one in ordered]
+    new = [len(s.ids) - n for s, n in zip(ordered, _shared(ordered), strict=True)]
+    return [build(ordered[start:end]) for start, end in _even_cuts(ordered, new, limit)]
 
 
-def shared_prefix(members: Group) -> int:
-    """Length of the longest common prefix that ends before any member's first target."""
-    bound = min(int(member.targets[0]) for member in members)
-    first = members[0].ids[:bound]
-    for member in members[1:]:
-        differs = np.nonzero(first != member.ids[: len(first)])[0]
-        first = first[: int(differs[0])] if len(differs) else first
-    return len(first)
+def build(ordered: Sequence[TrainSequence]) -> Pack:
+    """The pack of sequences that are sorted by their ids."""
+    nodes: list[Node] = []
+    paths: list[list[int]] = [[] for _ in ordered]
+    offset = 0
+    todo = [(0, len(ordered), 0)]
+    while todo:
+        first, last, depth = todo.pop()
+        # Sorted: what the first and the last have in common, all have.
+        end = depth + common(ordered[first].ids[depth:], ordered[last - 1].ids[depth:])
+        if end > depth:
+            for path in paths[first:last]:
+                path.append(len(nodes))
+            nodes.append(Node(offset, end - depth, depth, tuple(paths[first][:-1])))
+            offset += end - depth
+        while first < last and len(ordered[first].ids) == end:
+            first += 1
+        todo += reversed([(a, b, end) for a, b in _branches(ordered, first, last, end)])
+    return Pack(tuple(ordered), tuple(nodes), tuple(map(tuple, paths)))
 
 
-def micro_batches(rows: Sequence[Row], limit: int) -> list[list[Row]]:
-    """Batches of at most `limit` padded tokens (a single row may be longer), longest rows first."""
-    batches: list[list[Row]] = []
-    for row in sorted(rows, key=lambda r: (-r.length, r.members[0].episode_id)):
-        if batches and (len(batches[-1]) + 1) * batches[-1][0].length <= limit:
-            batches[-1].append(row)
-        else:
-            batches.append([row])
-    return batches
+def common(a: Ints, b: Ints) -> int:
+    """Length of the longest common prefix."""
+    length = min(len(a), len(b))
+    differs = np.nonzero(a[:length] != b[:length])[0]
+    return int(differs[0]) if len(differs) else length
 
 
-def _row(prefix: int, members: list[TrainSequence]) -> Row:
-    return Row(prefix if len(members) > 1 else 0, tuple(members))
+def _branches(ordered: Sequence[TrainSequence], first: int, last: int, at: int) -> Iterator[tuple[int, int]]:
+    for _, run in itertools.groupby(range(first, last), key=lambda i: int(ordered[i].ids[at])):
+        members = list(run)
+        yield members[0], members[-1] + 1
 
 
-def _joins(length: int, member: TrainSequence, prefix: int, limit: int, costs: Costs) -> bool:
-    joined = length + len(member.ids) - prefix
-    if joined > limit:
-        return False
-    return _cost(joined, costs) - _cost(length, costs) < _cost(len(member.ids), costs)
+def _shared(ordered: Sequence[TrainSequence]) -> list[int]:
+    """Tokens that each sequence has in common with the one before it."""
+    return [0, *(common(a.ids, b.ids) for a, b in itertools.pairwise(ordered))][: len(ordered)]
 
 
-def _cost(length: int, costs: Costs) -> float:
-    return length * (costs.linear + length)
+def _even_cuts(ordered: Sequence[TrainSequence], new: Sequence[int], limit: int) -> list[tuple[int, int]]:
+    """As few packs as `limit` allows, the largest as small as that allows (in sixteenths of `limit`)."""
+    fewest = list(_cuts(ordered, new, limit))
+    least = -(-sum(new) // max(len(fewest), 1))
+    for target in range(least, limit, max(1, limit // 16)):
+        cuts = list(_cuts(ordered, new, target))
+        if len(cuts) <= len(fewest):
+            return cuts
+    return fewest
+
+
+def _cuts(ordered: Sequence[TrainSequence], new: Sequence[int], limit: int) -> Iterator[tuple[int, int]]:
+    """Cut before `limit` is passed; the first sequence after a cut brings all its tokens."""
+    start, held = 0, 0
+    for index, tokens in enumerate(new):
+        if held and held + tokens > limit:
+            yield start, index
+            start, held = index, 0
+        held += tokens if held else len(ordered[index].ids)
+    if held:
+        yield start, len(ordered)

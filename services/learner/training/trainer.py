@@ -24,8 +24,8 @@ import torch
 from torch import Tensor
 
 from sandpiper.runs import Algorithm, RunDocument
-from services.learner.training.batches import Batch, collate, members_of
-from services.learner.training.forward import costs_of, token_logprobs
+from services.learner.training.batches import Batch, collate
+from services.learner.training.forward import prepare, shares_prefixes, token_logprobs
 from services.learner.training.loss import LossSettings, policy_loss
 from services.learner.training.metrics import TokenTotals, describe, finite
 from services.learner.training.update import Group, Update, judge, plan
@@ -80,7 +80,8 @@ class Trainer:
             document.algorithm.tis_cap,
             document.algorithm.loss_norm,
         )
-        self._costs = costs_of(model)
+        prepare(self.model)
+        self._share = shares_prefixes(self.model)
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(),
             lr=document.algorithm.learning_rate,
@@ -101,7 +102,7 @@ class Trainer:
         self.dirty = True
         judged = [j for g in groups if (j := judge(g.sequences, set(g.fresh), self._algorithm)) is not None]
         limit = min(self._algorithm.micro_tokens, self._placement.micro_tokens)
-        updates = plan(judged, self._algorithm, self._costs, limit, f"{self._seed}/{version}")
+        updates = plan(judged, self._algorithm, self._share, limit, f"{self._seed}/{version}")
         old = self._old_logprobs(updates, cancelled) if len(updates) > 1 else {}
         self._set_learning_rate(version + 1)
         totals = TokenTotals()
@@ -124,10 +125,10 @@ class Trainer:
             "grad_norm": max((norm for _, norm in done), default=0.0),
             "learning_rate": float(self.optimizer.param_groups[0]["lr"]),
             "updates": float(len(done)),
-            "forward_passes": float(sum(len(update.micro) for update in updates)),
+            "forward_passes": float(sum(len(update.packs) for update in updates)),
             "tokens": float(trained),
             "tokens_total": float(sum(len(s.ids) for group in fresh for s in group)),
-            "tokens_computed": float(sum(r.length for u in updates for batch in u.micro for r in batch)),
+            "tokens_computed": float(sum(pack.length for u in updates for pack in u.packs)),
             "tokens_per_s": trained / max(seconds, 1e-9),
             "train_s": seconds,
             "autocast_bf16": float(self._placement.autocast is torch.bfloat16),
@@ -143,16 +144,14 @@ class Trainer:
         """Log-probabilities under the policy as it is now, for every sequence of any update."""
         old: dict[str, Tensor] = {}
         for update in updates:
-            for micro in update.micro:
-                todo = [row for row in micro if any(m.episode_id not in old for m in row.members)]
-                if not todo:
+            for pack in update.packs:
+                if all(member.episode_id in old for member in pack.members):
                     continue
                 _check(cancelled)
-                batch = collate(todo, update.weight_of).to(self._placement.device)
+                batch = collate(pack, update.weight_of).to(self._placement.device)
                 with torch.no_grad(), self._autocast():
                     logprobs = token_logprobs(self.model, batch, self._temperature)
-                names = [member.episode_id for member in members_of(todo)]
-                old.update(zip(names, logprobs.split(batch.lengths), strict=True))
+                old.update(zip(batch.names, logprobs.split(batch.lengths), strict=True))
         return old
 
     def _apply(
@@ -161,11 +160,10 @@ class Trainer:
         """One optimizer update; returns loss and gradient norm before clipping."""
         self.optimizer.zero_grad(set_to_none=False)
         loss_sum = 0.0
-        for micro in update.micro:
+        for pack in update.packs:
             _check(cancelled)
-            batch = collate(micro, update.weight_of).to(self._placement.device)
-            names = [member.episode_id for member in members_of(micro)]
-            loss_sum += self._backward(batch, [old[n] for n in names] if old else None, totals)
+            batch = collate(pack, update.weight_of).to(self._placement.device)
+            loss_sum += self._backward(batch, [old[n] for n in batch.names] if old else None, totals)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._algorithm.grad_clip)
         if not finite([norm]):
             raise StepRefused("non_finite_gradient", "the gradient norm is not finite; weights are unchanged")

@@ -11,7 +11,7 @@ import torch
 
 from sandpiper.runs import Algorithm
 from services.learner.training.loss import advantages, has_signal, token_weights
-from services.learner.training.packing import Costs, Row, micro_batches, rows_of
+from services.learner.training.packing import Pack, packs_of
 from services.learner.training.sequences import TrainSequence
 
 Group = Sequence[TrainSequence]
@@ -33,7 +33,7 @@ class Judged:
 class Update:
     """One optimizer update."""
 
-    micro: tuple[tuple[Row, ...], ...]
+    packs: tuple[Pack, ...]
     weight_of: dict[str, float]
 
 
@@ -55,7 +55,7 @@ def judge(group: Group, fresh: set[str], algorithm: Algorithm) -> Judged | None:
 
 
 def plan(
-    judged: Sequence[Judged], algorithm: Algorithm, costs: Costs, micro_tokens: int, seed: str
+    judged: Sequence[Judged], algorithm: Algorithm, share: bool, micro_tokens: int, seed: str
 ) -> list[Update]:
     """The updates of one step, epoch after epoch; the same for the same arguments.
 
@@ -69,7 +69,7 @@ def plan(
         updates += [
             update
             for part in _cut(order, algorithm.minibatches)
-            if (update := _update(part, algorithm, costs, micro_tokens)).micro
+            if (update := _update(part, algorithm, share, micro_tokens)).packs
         ]
     return updates
 
@@ -84,12 +84,12 @@ def _cut(order: Sequence[Judged], parts: int) -> list[list[Judged]]:
     return cuts
 
 
-def _update(part: Sequence[Judged], algorithm: Algorithm, costs: Costs, micro_tokens: int) -> Update:
+def _update(part: Sequence[Judged], algorithm: Algorithm, share: bool, micro_tokens: int) -> Update:
     counted = [s for group in part for s in group.counted]
     lengths = torch.tensor([len(s.targets) for s in counted])
     weights = token_weights(lengths, algorithm.loss_norm).tolist() if counted else []
-    rows = [row for group in part if (moving := group.moving) for row in rows_of(moving, micro_tokens, costs)]
+    moving = [s for group in part for s in group.moving]
     return Update(
-        micro=tuple(tuple(batch) for batch in micro_batches(rows, micro_tokens)),
+        packs=tuple(packs_of(moving, micro_tokens, share)),
         weight_of={s.episode_id: w for s, w in zip(counted, weights, strict=True)},
     )

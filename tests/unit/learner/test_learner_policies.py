@@ -26,7 +26,7 @@ from services.learner.policy.starter import hf_name, packaged_gguf, starter_fold
 from services.learner.policy.tiny import tiny_folder
 from services.learner.training.batches import collate
 from services.learner.training.forward import token_logprobs
-from services.learner.training.packing import Row
+from services.learner.training.packing import build
 from tests.unit.learner.learner_kit import MemoryS3, sequence, store_of
 
 
@@ -95,7 +95,7 @@ def test_a_published_folder_loads_elsewhere_with_equal_logprobs(tiny: Path, tmp_
     ids = list(range(10, 60))
     one = sequence("e", ids[:10], ids[10:])
     with torch.no_grad():
-        ours = token_logprobs(trained, collate([Row(0, (one,))], {"e": 1.0}), 1.0)
+        ours = token_logprobs(trained, collate(build([one]), {"e": 1.0}), 1.0)
         theirs = loaded(torch.tensor([ids])).logits[0, 9:-1].log_softmax(-1)
     found = theirs.gather(-1, torch.tensor(ids[10:])[:, None])[:, 0]
     assert torch.allclose(ours, found, atol=1e-4)

@@ -19,7 +19,8 @@ class _Group(BaseModel):
 class VllmSettings(_Group):
     """How vLLM is started. Defaults suit a small machine that also trains; a GPU ignores what is for CPUs."""
 
-    dtype: str = "bfloat16"
+    dtype: str = "auto"
+    """`auto`: bfloat16 on GPUs and CPUs that multiply it natively, else float32. Or a name of vLLM's."""
     kv_cache_gib: float = Field(1.0, gt=0)
     """Memory for keys and values on a CPU."""
     gpu_memory_utilization: float = Field(0.85, gt=0, le=1)
@@ -48,6 +49,9 @@ class TorchSettings(_Group):
     """`auto`: cuda where there is one, else cpu."""
     threads: int | None = Field(None, ge=1)
     kv_cache_gib: float = Field(2.0, gt=0)
+    """Memory for keys and values of what is being generated."""
+    prefix_cache_gib: float = Field(1.0, ge=0)
+    """Memory for those of ended requests, so that the next turn goes on where the last one ended."""
 
 
 class StubSettings(_Group):
@@ -62,7 +66,7 @@ class InferenceSettings(ServiceSettings):
     """Shared settings plus these."""
 
     engine: EngineName = "auto"
-    """`auto`: vLLM where it is installed for this machine and the model is worth its start, else torch."""
+    """`auto`: vLLM where it is installed and faster, and the model is worth its start; else torch."""
     max_batch: int = Field(64, ge=1, le=4096)
     """Requests that the engine generates for at once."""
     queue: int = Field(256, ge=1)

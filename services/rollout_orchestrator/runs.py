@@ -198,20 +198,26 @@ async def end_if_spent(work: Work, run: Run) -> None:
     document = RunDocument.model_validate(run.document)
     if document.mode == "eval":
         return await _end_evaluation(work, run, document)
-    steps = document.budget.steps
-    if run.step >= steps and (run.policy_version or 0) >= steps:
-        return await end(work, run, RunState.SUCCEEDED, None)
-    wall = document.budget.wall_s
-    if wall is not None and run.started_at is not None and work.now - run.started_at > wall:
-        return await end(work, run, RunState.SUCCEEDED, "wall budget spent")
-    if document.budget.episodes is not None and await _nothing_open(work, run):
-        return await end(work, run, RunState.SUCCEEDED, "episode budget spent")
-    if (why := await without_signal(work, run, document)) is not None:
-        return await end(work, run, RunState.SUCCEEDED, why)
+    spent, why = await _spent(work, run, document)
+    if spent:
+        await end(work, run, RunState.SUCCEEDED, why)
     return None
 
 
-async def without_signal(work: Work, run: Run, document: RunDocument) -> str | None:
+async def _spent(work: Work, run: Run, document: RunDocument) -> tuple[bool, str | None]:
+    """Whether a bound of a training run's budget is reached, and which, unless it is the steps."""
+    budget = document.budget
+    if run.step >= budget.steps and (run.policy_version or 0) >= budget.steps:
+        return True, None
+    if budget.wall_s is not None and run.started_at is not None and work.now - run.started_at > budget.wall_s:
+        return True, "wall budget spent"
+    if budget.episodes is not None and await _nothing_open(work, run):
+        return True, "episode budget spent"
+    why = await _without_signal(work, run, document)
+    return why is not None, why
+
+
+async def _without_signal(work: Work, run: Run, document: RunDocument) -> str | None:
     """Why there is nothing left to learn from, if so: filtered groups are refilled, else for ever."""
     bound = document.budget.zero_variance_groups or 8 * document.algorithm.groups_per_step
     closed = select(Group.id, Group.reason).where(Group.run_id == run.id, Group.closed_at.is_not(None))
@@ -221,7 +227,9 @@ async def without_signal(work: Work, run: Run, document: RunDocument) -> str | N
     ids = [group_id for group_id, _ in newest]
     rewards = select(func.avg(Episode.reward)).where(Episode.group_id.in_(ids))
     mean = (await work.session.scalars(rewards)).one()
-    return f"the rewards of the last {bound} groups were all equal (mean {mean:.2f}): nothing left to learn from"
+    return (
+        f"the rewards of the last {bound} groups were all equal (mean {mean:.2f}): nothing left to learn from"
+    )
 
 
 async def _nothing_open(work: Work, run: Run) -> bool:

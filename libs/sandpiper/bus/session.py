@@ -141,11 +141,12 @@ class Session:
             await self._watch.stop()
 
     def _pace(self, busy: bool) -> None:
-        """Let an idle consumer of a broker that is polled ask less often."""
+        """Let an idle consumer of a broker that is polled ask less often, and one that has no share in the
+        work of a group (it follows heartbeats, policies, events for people) always."""
         now = time.monotonic()
         if busy:
             self._busy_at = now
-        idle = now - self._busy_at > IDLE_AFTER_S
+        idle = self._group is None or now - self._busy_at > IDLE_AFTER_S
         # Read for each request; aiokafka 0.14 has no public way to change it.
         self._kafka._fetcher._fetch_max_wait_ms = (
             self._settings.idle_wait_ms if idle else self._settings.fetch_wait_ms

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ import typer
 from sandpiper.cli.client import SandpiperClient
 from sandpiper.cli.errors import ClientError
 from sandpiper.demo.flow import DemoFailedError, Measured, interval_of, measure, summary
-from sandpiper.demo.presets import PRESETS, Preset, evaluation_document, training_document
+from sandpiper.demo.presets import ENGINES, PRESETS, Preset, evaluation_document, training_document
 from sandpiper.demo.report import Report
 from sandpiper.embedded.errors import StackError
 from sandpiper.embedded.launch import launch
@@ -97,6 +98,9 @@ def main(
     preset: Annotated[
         str, typer.Option(help="smollm2 (a real model) or tiny (a toy, for a quick look).")
     ] = "smollm2",
+    engine: Annotated[
+        str | None, typer.Option(help="auto, vllm or torch; default: the preset's (auto takes the faster).")
+    ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps; default: the preset's.")] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write the numbers to this file ('-': standard output).")
@@ -113,9 +117,12 @@ def main(
     """
     if preset not in PRESETS:
         raise typer.BadParameter(f"one of {', '.join(PRESETS)}", param_hint="--preset")
+    if engine not in (None, *ENGINES):
+        raise typer.BadParameter(f"one of {', '.join(ENGINES)}", param_hint="--engine")
+    chosen = PRESETS[preset] if engine is None else replace(PRESETS[preset], engine=engine)
     folder = data or Path(tempfile.mkdtemp(prefix="sandpiper-demo-"))
     try:
-        measured = _run(PRESETS[preset], steps, folder)
+        measured = _run(chosen, steps, folder)
     except (DemoFailedError, ClientError, StackError) as error:
         say(f"failed: {error}")
         _keep_logs(folder, out)
@@ -126,7 +133,7 @@ def main(
     finally:
         if data is None:
             shutil.rmtree(folder, ignore_errors=True)
-    _finish(PRESETS[preset], measured, out, json_file)
+    _finish(chosen, measured, out, json_file)
 
 
 def _run(preset: Preset, steps: int | None, folder: Path) -> Measured:

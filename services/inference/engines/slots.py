@@ -6,6 +6,7 @@ in use. Appending needs no copy of what is there, which a growing cache would ne
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ class SlotCache(Cache):  # type: ignore[misc]
         self._rows = 0
         self._length = 0
         self._prefill_row: int | None = None
+        self._prefill_start = 0
         self._positions = torch.empty(0, dtype=torch.long)
         self._row_ids = torch.empty(0, dtype=torch.long)
         self._longest = 0
@@ -44,9 +46,9 @@ class SlotCache(Cache):  # type: ignore[misc]
                 tensors[layer][kept] = old[kept]
         self._rows, self._length = rows, length
 
-    def prefill(self, row: int) -> None:
-        """The next forward is a whole prompt of one request."""
-        self._prefill_row = row
+    def prefill(self, row: int, start: int) -> None:
+        """The next forward is the prompt of one request from token `start` on; those before are stored."""
+        self._prefill_row, self._prefill_start = row, start
 
     def decode(self, positions: torch.Tensor, longest: int) -> None:
         """The next forward is one token per row 0..n-1; `positions` [n] is where each is written."""
@@ -59,6 +61,19 @@ class SlotCache(Cache):  # type: ignore[misc]
         """Copy the first `length` tokens of a row."""
         for tensor in (*self._keys, *self._values):
             tensor[target, :length] = tensor[source, :length]
+
+    def read_row(self, row: int, length: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Copies of the first `length` keys and values of a row, per layer."""
+        keys = [tensor[row, :length].clone() for tensor in self._keys]
+        return keys, [tensor[row, :length].clone() for tensor in self._values]
+
+    def write_row(
+        self, row: int, length: int, keys: Sequence[torch.Tensor], values: Sequence[torch.Tensor]
+    ) -> None:
+        """Put the first `length` of such copies into a row."""
+        for mine, copies in ((self._keys, keys), (self._values, values)):
+            for tensor, copy in zip(mine, copies, strict=True):
+                tensor[row, :length] = copy[:length]
 
     def clear(self) -> None:
         """Drop everything, memory included."""
@@ -75,10 +90,13 @@ class SlotCache(Cache):  # type: ignore[misc]
             self._values.append(torch.zeros(shape, dtype=self._dtype, device=self._device))
         keys, values = self._keys[layer_idx], self._values[layer_idx]
         if self._prefill_row is not None:
-            tokens = key_states.shape[2]
-            keys[self._prefill_row, :tokens] = key_states[0].transpose(0, 1)
-            values[self._prefill_row, :tokens] = value_states[0].transpose(0, 1)
-            return key_states, value_states
+            start, end = self._prefill_start, self._prefill_start + key_states.shape[2]
+            keys[self._prefill_row, start:end] = key_states[0].transpose(0, 1)
+            values[self._prefill_row, start:end] = value_states[0].transpose(0, 1)
+            if start == 0:
+                return key_states, value_states
+            row = (slice(self._prefill_row, self._prefill_row + 1), slice(end))
+            return keys[row].transpose(1, 2), values[row].transpose(1, 2)
         keys[self._row_ids, self._positions] = key_states[:, :, 0]
         values[self._row_ids, self._positions] = value_states[:, :, 0]
         used = (slice(len(self._row_ids)), slice(self._longest))
@@ -98,14 +116,19 @@ def attention(
     scaling: float | None = None,
     **_: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Causal attention without a mask (prefill, scoring); with one [rows, 1, 1, length], one token per row.
+    """Causal attention without a mask (prefill, scoring); with one [1, 1, n, length], the last n tokens of a
+    prompt; with one [rows, 1, 1, length], one token per row.
 
     In decoding, the query heads that share a key head become its queries, so that keys are never repeated.
     """
     functional = torch.nn.functional.scaled_dot_product_attention
-    if attention_mask is None:
+    tokens = query.shape[2]
+    if attention_mask is None or tokens > 1:
+        causal = attention_mask is None and tokens > 1
         groups = query.shape[1] != key.shape[1]
-        out = functional(query, key, value, is_causal=query.shape[2] > 1, scale=scaling, enable_gqa=groups)
+        out = functional(
+            query, key, value, attn_mask=attention_mask, is_causal=causal, scale=scaling, enable_gqa=groups
+        )
         return out.transpose(1, 2).contiguous(), None
     rows, heads, _one, size = query.shape
     grouped = query.reshape(rows, key.shape[1], heads // key.shape[1], size)

@@ -30,7 +30,8 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class TorchOptions:
-    """`threads` None leaves torch's own choice; `kv_bytes` bounds the memory of keys and values."""
+    """`threads` None leaves torch's own choice; `kv_bytes` and `prefix_bytes` bound the memory of keys and
+    values, of what runs and of what is kept for prompts that begin alike."""
 
     dtype: str
     device: str
@@ -38,6 +39,7 @@ class TorchOptions:
     max_batch: int
     max_model_len: int | None
     kv_bytes: int
+    prefix_bytes: int = 0
 
 
 class TorchEngine:
@@ -149,7 +151,9 @@ class TorchEngine:
         if self._options.threads is not None:
             torch.set_num_threads(self._options.threads)
         self._model = Model(folder, self._options.dtype, self._options.device)
-        self._batch = Batch(self._model, self._options.max_batch, self._options.kv_bytes)
+        self._batch = Batch(
+            self._model, self._options.max_batch, self._options.kv_bytes, self._options.prefix_bytes
+        )
 
     def _finish(self, request: Request) -> None:
         future = self._results.get(request)

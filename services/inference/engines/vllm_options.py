@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from services.inference.config import GIB, InferenceSettings
+from services.inference.engines.torch_machine import pick_dtype
 from services.inference.engines.vllm_engine import VllmOptions
+
+IN_CORE = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
+"""Named in full, since vLLM replaces the short name `uni` on CPUs."""
 
 
 def vllm_options(settings: InferenceSettings, *, cpu: bool) -> VllmOptions:
     """For the CPU build or the GPU build."""
     vllm = settings.vllm
     arguments: dict[str, Any] = {
-        "dtype": vllm.dtype,
+        "dtype": pick_dtype(vllm.dtype, "cpu" if cpu else "cuda"),
         "max_num_seqs": settings.max_batch,
         "max_model_len": settings.max_model_len,
         "enforce_eager": vllm.enforce_eager,
@@ -25,6 +29,9 @@ def vllm_options(settings: InferenceSettings, *, cpu: bool) -> VllmOptions:
         # A prompt that is read in chunks makes vLLM rewind the generators of seeded requests, which those of
         # a CPU cannot (0.32: the engine dies). So prompts are read whole, and a pass takes what that needs.
         arguments["enable_chunked_prefill"] = False
+        if vllm.tensor_parallel_size == 1:
+            # A worker process of its own costs half the speed on two cores: the engine spins while it waits.
+            arguments["distributed_executor_backend"] = IN_CORE
     else:
         arguments["gpu_memory_utilization"] = vllm.gpu_memory_utilization
         arguments["max_num_batched_tokens"] = vllm.max_num_batched_tokens

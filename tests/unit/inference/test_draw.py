@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from services.inference.engines.base import Sampling, mix, uniform
 from services.inference.engines.draw import draw
 
-FINITE = st.floats(-30, 30, width=32)
+FINITE = st.floats(-30, 30, width=32, allow_subnormal=False)  # torch flushes those to 0
 ROWS = st.integers(2, 40).flatmap(
     lambda vocabulary: st.lists(
         st.lists(FINITE, min_size=vocabulary, max_size=vocabulary), min_size=1, max_size=5

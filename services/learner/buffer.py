@@ -41,6 +41,13 @@ class Waiting:
     fetch_s: float = 0.0
     waiters: int = 0
 
+    def waits_before(self, place: Place) -> bool:
+        """True when a message of the group that lies before `place` in the same partition is waiting."""
+        return any(
+            (own.topic, own.partition) == (place.topic, place.partition) and own.offset < place.offset
+            for own in self.places
+        )
+
     def fresh(self, version: int, max_staleness: int) -> frozenset[str]:
         """Episodes that are at most `max_staleness` versions behind `version`."""
         return frozenset(e for e, oldest in self.version_min.items() if version - oldest <= max_staleness)

@@ -109,6 +109,8 @@ class Handlers:
                 return
             waiting = run.buffer.add(waiting)
         place = Place(TRAJECTORIES.name, received.partition, received.offset)
+        if waiting.waits_before(place):
+            return  # a copy: the message before it holds the commit point, and copies must not pile up
         await self._wait(run, waiting, place)
 
     async def _wait(self, run: LearnerRun, waiting: Waiting, place: Place) -> None:

@@ -9,6 +9,7 @@ Invariants:
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import structlog
 from sqlalchemy import func, select
@@ -29,7 +30,7 @@ from sandpiper.telemetry import metrics, tracing
 from sandpiper.topics import RUN_COMMANDS
 from sandpiper.v1 import run_pb2, training_pb2
 
-from .admission import selected_tasks
+from .admission import count_tasks, quarantined
 from .events import finish
 from .groups import ZERO_VARIANCE, discard_group
 from .states import RUN_OVER, EpisodeState, GroupState, RunState
@@ -68,7 +69,7 @@ async def create(work: Work, run_id: str, command: run_pb2.CreateRun) -> None:
     )
     work.session.add(run)
     await work.session.flush()
-    if not await selected_tasks(work, task_set.id, document.tasks):
+    if not await count_tasks(work, task_set.id, document.tasks):
         run.state, run.reason, run.finished_at = RunState.FAILED.value, "no task is selected", work.now
     elif document.mode == "eval":
         await _start_on_existing_policy(work, run, document)
@@ -194,27 +195,43 @@ async def _episodes_of(work: Work, group_ids: list[str]) -> list[Episode]:
 async def end_if_spent(work: Work, run: Run) -> None:
     """End a run whose budget is spent or whose evaluation is complete."""
     if run.state not in (RunState.RUNNING, RunState.PAUSED):
-        return None
+        return
     document = RunDocument.model_validate(run.document)
-    if document.mode == "eval":
-        return await _end_evaluation(work, run, document)
-    spent, why = await _spent(work, run, document)
-    if spent:
-        await end(work, run, RunState.SUCCEEDED, why)
+    reached = await _bound_reached(work, run, document)
+    if reached is None:
+        own = _evaluated if document.mode == "eval" else _trained_out
+        reached = await own(work, run, document)
+    if reached is not None:
+        await end(work, run, reached.state, reached.reason)
+
+
+@dataclass(frozen=True)
+class End:
+    """How a run ends."""
+
+    state: RunState
+    reason: str | None = None
+
+
+async def _bound_reached(work: Work, run: Run, document: RunDocument) -> End | None:
+    """The bounds that training and evaluation share."""
+    budget = document.budget
+    if budget.wall_s is not None and run.started_at is not None and work.now - run.started_at > budget.wall_s:
+        return End(RunState.SUCCEEDED, "wall budget spent")
+    if budget.episodes is not None and await _nothing_open(work, run, document):
+        return End(RunState.SUCCEEDED, "episode budget spent")
     return None
 
 
-async def _spent(work: Work, run: Run, document: RunDocument) -> tuple[bool, str | None]:
-    """Whether a bound of a training run's budget is reached, and which, unless it is the steps."""
-    budget = document.budget
-    if run.step >= budget.steps and (run.policy_version or 0) >= budget.steps:
-        return True, None
-    if budget.wall_s is not None and run.started_at is not None and work.now - run.started_at > budget.wall_s:
-        return True, "wall budget spent"
-    if budget.episodes is not None and await _nothing_open(work, run):
-        return True, "episode budget spent"
+async def _trained_out(work: Work, run: Run, document: RunDocument) -> End | None:
+    steps = document.budget.steps
+    if run.step >= steps and (run.policy_version or 0) >= steps:
+        return End(RunState.SUCCEEDED)
+    poisoned = await quarantined(work, run)
+    if poisoned and len(poisoned) >= await count_tasks(work, run.task_set_id, document.tasks):
+        return End(RunState.FAILED, "every task is quarantined: each failed again and again")
     why = await _without_signal(work, run, document)
-    return why is not None, why
+    return None if why is None else End(RunState.SUCCEEDED, why)
 
 
 async def _without_signal(work: Work, run: Run, document: RunDocument) -> str | None:
@@ -232,24 +249,24 @@ async def _without_signal(work: Work, run: Run, document: RunDocument) -> str | 
     )
 
 
-async def _nothing_open(work: Work, run: Run) -> bool:
-    document = RunDocument.model_validate(run.document)
+async def _nothing_open(work: Work, run: Run, document: RunDocument) -> bool:
     admitted = (await work.session.scalars(select(func.count()).where(Episode.run_id == run.id))).one()
     query = select(func.count()).where(
         Group.run_id == run.id, Group.state.in_([GroupState.OPEN, GroupState.SUBMITTED])
     )
     open_groups = (await work.session.scalars(query)).one()
     left = (document.budget.episodes or 0) - admitted
-    return open_groups == 0 and left < document.algorithm.group_size
+    size = document.algorithm.group_size if document.mode == "train" else document.samples_per_task
+    return open_groups == 0 and left < size
 
 
-async def _end_evaluation(work: Work, run: Run, document: RunDocument) -> None:
-    total = len(await selected_tasks(work, run.task_set_id, document.tasks))
+async def _evaluated(work: Work, run: Run, document: RunDocument) -> End | None:
+    total = await count_tasks(work, run.task_set_id, document.tasks)
     query = select(func.count()).where(
         Group.run_id == run.id, Group.state.in_([GroupState.FINISHED, GroupState.DISCARDED])
     )
-    if (await work.session.scalars(query)).one() >= total:
-        await end(work, run, RunState.SUCCEEDED, None)
+    finished = (await work.session.scalars(query)).one()
+    return End(RunState.SUCCEEDED) if finished >= total else None
 
 
 async def end(work: Work, run: Run, state: RunState, reason: str | None) -> None:

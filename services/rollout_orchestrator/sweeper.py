@@ -2,15 +2,18 @@
 
 Invariants:
 * only what missed its deadline by `GRACE_S` is touched, so that a typed failure that is on its way wins;
-* one replica sweeps at a time (advisory lock); each episode is handled in a transaction of its own.
+* replicas may sweep at once: each row is handled in a transaction of its own, which looks again under its
+  lock; an advisory lock only keeps them from all reading the same lists;
+* what fails with one row (a document that is no longer valid, a bug) stops neither the others nor the
+  service.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 
 import structlog
 from sqlalchemy import func, select
@@ -40,6 +43,17 @@ KEEP_PUBLISHED_S = 3600.0
 KEEP_PROCESSED_S = 8 * 24 * 3600.0
 
 Transaction = Callable[[], AbstractAsyncContextManager[Work]]
+
+
+@contextmanager
+def contained(what: str, row_id: str) -> Iterator[None]:
+    """Log an error of one row instead of raising it; database faults (Retry) pass, since they are of all."""
+    try:
+        yield
+    except Retry:
+        raise
+    except Exception:
+        log.exception("sweep_failed", what=what, id=row_id)
 
 
 class Sweeper:
@@ -90,10 +104,11 @@ class Sweeper:
             query = select(Run.id).where(Run.state == RunState.RUNNING.value).order_by(Run.created_at)
             ids = (await work.session.scalars(query)).all()
         for run_id in ids:
-            async with self._transaction() as work:
-                run = await lock_run(work, run_id)
-                if run is not None:
-                    await admit(work, run)
+            with contained("admission", run_id):
+                async with self._transaction() as work:
+                    run = await lock_run(work, run_id)
+                    if run is not None:
+                        await admit(work, run)
 
     async def sweep(self) -> None:
         """One pass over everything that can be overdue."""
@@ -104,15 +119,18 @@ class Sweeper:
             overdue = await self._overdue_episodes(work)
             late_groups = await self._late_groups(work)
             unanswered = await self._unanswered_groups(work)
-            run_ids = (await work.session.scalars(select(Run.id).where(Run.finished_at.is_(None)))).all()
-        for episode_id in overdue:
-            await self._retry_episode(episode_id)
-        for group_id in late_groups:
-            await self._close_group(group_id)
-        for group_id in unanswered:
-            await self._resubmit(group_id)
-        for run_id in run_ids:
-            await self._look_at_run(run_id)
+            run_ids = list(
+                (await work.session.scalars(select(Run.id).where(Run.finished_at.is_(None)))).all()
+            )
+        for handle, ids in (
+            (self._retry_episode, overdue),
+            (self._close_group, late_groups),
+            (self._resubmit, unanswered),
+            (self._look_at_run, run_ids),
+        ):
+            for row_id in ids:
+                with contained(handle.__name__.lstrip("_"), row_id):
+                    await handle(row_id)
         await self._purge()
 
     async def _overdue_episodes(self, work: Work) -> list[str]:
@@ -127,8 +145,15 @@ class Sweeper:
         return list((await work.session.scalars(query)).all())
 
     async def _unanswered_groups(self, work: Work) -> list[str]:
-        query = select(Group.id).where(
-            Group.state == GroupState.SUBMITTED.value, Group.submitted_at < work.now - self._resend_s
+        """Of running runs only: a paused run answers nothing, and its learner would collect the copies."""
+        query = (
+            select(Group.id)
+            .join(Run, Run.id == Group.run_id)
+            .where(
+                Run.state == RunState.RUNNING.value,
+                Group.state == GroupState.SUBMITTED.value,
+                Group.submitted_at < work.now - self._resend_s,
+            )
         )
         return list((await work.session.scalars(query)).all())
 
@@ -164,7 +189,9 @@ class Sweeper:
     async def _resubmit(self, group_id: str) -> None:
         async with self._transaction() as work:
             group = await work.session.get(Group, group_id, with_for_update=True)
-            if group is not None and group.state == GroupState.SUBMITTED:
+            if group is None or group.state != GroupState.SUBMITTED or group.submitted_at is None:
+                return
+            if group.submitted_at < work.now - self._resend_s:  # else another replica was faster
                 await groups.submit(work, group)
 
     async def _look_at_run(self, run_id: str) -> None:

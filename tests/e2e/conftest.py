@@ -22,11 +22,11 @@ def trained() -> Iterator[Trained]:
     data_dir = Path(tempfile.mkdtemp(prefix="sandpiper-e2e-"))
     try:
         with receiver() as traces:
-            env = PRESETS["tiny"].env | {
+            env = {
                 "OTEL_EXPORTER_OTLP_ENDPOINT": traces.endpoint,
                 "OTEL_BSP_SCHEDULE_DELAY": "500",
             }
-            stack = start_stack(data_dir, engine="torch", env=env)
+            stack = start_stack(data_dir, engine="torch", env=env, service_env=PRESETS["tiny"].service_env)
             try:
                 with SandpiperClient(stack.api_url) as client:
                     task_set = client.submit_task_set(ROOT / "examples" / "tasks" / "tiny")

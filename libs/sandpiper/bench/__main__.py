@@ -15,7 +15,6 @@ from sandpiper.bench.loop import LoopTimes, episode_times, summary
 from sandpiper.cli.client import SandpiperClient
 from sandpiper.demo.presets import PRESETS, training_document
 from sandpiper.embedded.launch import launch
-from sandpiper.embedded.options import StackOptions
 
 ROOT = Path(__file__).resolve().parents[3]
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
@@ -43,8 +42,7 @@ def loop(
 
 def _loop(preset: str, steps: int, folder: Path) -> dict[str, Any]:
     chosen = PRESETS[preset]
-    options = StackOptions(data_dir=folder, api_port=0, engine=chosen.engine, env=chosen.env)
-    running = launch(options, with_parent=True)
+    running = launch(chosen.stack(folder), with_parent=True)
     try:
         with SandpiperClient(running.first.api_url) as client:
             task_set = client.submit_task_set(ROOT / chosen.tasks)

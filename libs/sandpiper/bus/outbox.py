@@ -98,6 +98,9 @@ class OutboxRelay:
         self._poll_s = poll_s
         self._batch = batch
         self._wake = asyncio.Event()
+        self._set_aside: set[int] = set()
+        """Rows that can't be published (a topic or bytes that this version does not know); a restart tries
+        them again."""
 
     def wake(self) -> None:
         """Look now instead of at the next poll; call after a commit."""
@@ -135,13 +138,18 @@ class OutboxRelay:
                 await session.execute(
                     update(OutboxRow).where(OutboxRow.id.in_(done)).values(published_at=self._clock.time())
                 )
-        for result in results:
-            if isinstance(result, BaseException):
+        for row, result in zip(rows, results, strict=True):
+            if isinstance(result, (BusUnavailable, OSError)) or not isinstance(result, Exception | bool):
                 raise result
+            if isinstance(result, Exception):
+                self._set_aside.add(row.id)
+                log.error("outbox_row_set_aside", row=row.id, topic=row.topic, error=repr(result)[:300])
         return len(done)
 
     async def _unpublished(self, session: AsyncSession) -> list[OutboxRow]:
         query = select(OutboxRow).where(OutboxRow.published_at.is_(None))
+        if self._set_aside:
+            query = query.where(OutboxRow.id.not_in(self._set_aside))
         if not self._placer.available():
             query = query.where(OutboxRow.topic != SANDBOX_COMMANDS.name)
         query = query.order_by(OutboxRow.id).limit(self._batch).with_for_update(skip_locked=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -24,7 +25,6 @@ from sandpiper.demo.presets import ENGINES, PRESETS, Preset, evaluation_document
 from sandpiper.demo.report import Report
 from sandpiper.embedded.errors import StackError
 from sandpiper.embedded.launch import launch
-from sandpiper.embedded.options import StackOptions
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -67,8 +67,7 @@ class Watcher:
 def stack(data: Path, preset: Preset) -> Iterator[SandpiperClient]:
     """The embedded stack with a client, stopped whatever happens."""
     say("starting broker, Postgres, S3 and the six services")
-    options = StackOptions(data_dir=data, api_port=0, engine=preset.engine, env=preset.env)
-    running = launch(options, with_parent=True)
+    running = launch(preset.stack(data), with_parent=True)
     try:
         say(f"api {running.first.api_url} · logs {data / 'logs'}")
         with SandpiperClient(running.first.api_url) as client:
@@ -120,6 +119,7 @@ def main(
     if engine not in (None, *ENGINES):
         raise typer.BadParameter(f"one of {', '.join(ENGINES)}", param_hint="--engine")
     chosen = PRESETS[preset] if engine is None else replace(PRESETS[preset], engine=engine)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up like Ctrl-C
     folder = data or Path(tempfile.mkdtemp(prefix="sandpiper-demo-"))
     try:
         measured = _run(chosen, steps, folder)

@@ -8,6 +8,9 @@ from typing import Any, Literal
 
 import yaml
 
+from sandpiper.embedded.options import SERVICES, StackOptions
+from sandpiper.machine import multiplies_bf16
+
 Name = Literal["smollm2", "tiny"]
 ENGINES = ("auto", "vllm", "torch")
 EXAMPLES = Path("examples")
@@ -25,8 +28,25 @@ class Preset:
     engine: str
     eval_samples: int
     """Episodes per held-out task, at the training temperature."""
-    env: dict[str, str] = field(default_factory=dict)
-    """Settings for every service."""
+    service_env: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Settings of services."""
+    torch_replicas: int = 1
+    """Inference processes where the torch engine generates on a CPU: it scales better by processes than by
+    threads, which wait for one another whenever one of them loses its core."""
+
+    def stack(self, data_dir: Path) -> StackOptions:
+        """Options of the embedded stack for this demo."""
+        on_torch = self.engine == "torch" or (self.engine == "auto" and not multiplies_bf16())
+        replicas = dict.fromkeys(SERVICES, 1) | {"inference": self.torch_replicas if on_torch else 1}
+        return StackOptions.model_validate(
+            {
+                "data_dir": data_dir,
+                "api_port": 0,
+                "engine": self.engine,
+                "service_env": self.service_env,
+                "replicas": replicas,
+            }
+        )
 
 
 PRESETS: dict[str, Preset] = {
@@ -35,7 +55,8 @@ PRESETS: dict[str, Preset] = {
         tasks=EXAMPLES / "tasks" / "starter",
         run=EXAMPLES / "runs" / "smollm2.yaml",
         engine="auto",
-        eval_samples=3,
+        eval_samples=1,
+        torch_replicas=2,
     ),
     "tiny": Preset(
         name="tiny",
@@ -44,7 +65,10 @@ PRESETS: dict[str, Preset] = {
         engine="torch",
         eval_samples=8,
         # A model this small is slower on two threads than on one.
-        env={"SANDPIPER_TORCH__THREADS": "1", "SANDPIPER_LEARNER__THREADS": "1", "OMP_NUM_THREADS": "1"},
+        service_env={
+            "inference": {"SANDPIPER_TORCH__THREADS": "1"},
+            "learner": {"SANDPIPER_LEARNER__THREADS": "1"},
+        },
     ),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -49,6 +50,9 @@ def environment(
         env.update(SANDPIPER_HTTP__HOST=options.api_host, SANDPIPER_HTTP__PORT=str(options.api_port))
     if service == "inference":
         env["SANDPIPER_ENGINE"] = options.engine
+        # Decoding is thousands of short operations: threads that wait for one another stall whenever one of
+        # them loses its core, and here every core has other work too.
+        env.setdefault("SANDPIPER_TORCH__THREADS", str(max(1, (os.cpu_count() or 1) // 2)))
     env.update(options.env)
     env.update(options.service_env.get(service, {}))
     return env

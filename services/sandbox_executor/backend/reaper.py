@@ -14,7 +14,11 @@ import shutil
 import signal
 from pathlib import Path
 
+import structlog
+
 from services.sandbox_executor.backend.cgroup import GroupTree
+
+log = structlog.get_logger(__name__)
 
 _NAME = re.compile(r"sandpiper-(\d+)-(\d+)-(\d+)-[0-9a-f]+")
 
@@ -40,12 +44,21 @@ def reap(own: str, tree: GroupTree | None, folder: Path) -> int:
     )
     for instance in tree.instances() if tree else []:
         if instance != own and owner_is_dead(instance):
-            count += tree.clear(instance) if tree else 0
+            count += _clear(tree, instance) if tree else 0
     for path in folder.glob("sandpiper-*"):
         if path.name != own and owner_is_dead(path.name):
             shutil.rmtree(path, ignore_errors=True)
             count += 1
     return count
+
+
+def _clear(tree: GroupTree, instance: str) -> int:
+    """Leftovers that hold out, or that another executor is removing now, wait for the next look."""
+    try:
+        return tree.clear(instance)
+    except OSError as error:
+        log.warning("leftover_groups_remain", instance=instance, error=str(error))
+        return 0
 
 
 def _marked_processes() -> list[tuple[int, str]]:

@@ -30,7 +30,7 @@ def test_defaults_and_nested_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SANDPIPER_OBJECTS__SECRET_KEY", "hush")
     monkeypatch.setenv("SANDPIPER_SLOTS", "9")
     loaded = load(Mine)
-    assert (loaded.bus.bootstrap, loaded.bus.fetch_wait_ms, loaded.slots) == ("kafka:9092", 100, 9)
+    assert (loaded.bus.bootstrap, loaded.bus.fetch_wait_ms, loaded.slots) == ("kafka:9092", 200, 9)
     assert loaded.objects.secret_key.get_secret_value() == "hush"
     assert "hush" not in repr(loaded)
 

@@ -111,7 +111,12 @@ class BubblewrapBackend:
     async def _greet(
         self, spec: SandboxSpec, spawned: Spawned, sock: socket.socket, uid: int | None, name: str
     ) -> BubblewrapSandbox:
-        link = await Link.over(sock)
+        try:
+            link = await Link.over(sock)
+        except BaseException:
+            sock.close()
+            await asyncio.shield(asyncio.to_thread(spawned.end))
+            raise
         try:
             await link.recv(self._settings.create_timeout_s)
             group = await asyncio.to_thread(self._groups.create, name) if self._groups else None

@@ -10,6 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from sandpiper.runs import PolicySource, RunDocument
+from sandpiper.store import policies
 from sandpiper.store.db.models import PolicyVersion, Run, TaskSet
 from services.api.problems import FieldError, ProblemError
 from services.api.reads import runs, tasksets
@@ -20,12 +21,21 @@ async def admit(services: Services, document: RunDocument) -> RunDocument:
     """The pinned document. Raises a 422 problem that names the field which refers to nothing."""
     async with services.sessions() as session:
         task_set = await _task_set(session, document)
-        policy, manifest = await _policy(session, document.policy)
-    if manifest is not None and not await services.objects.exists(services.objects.key(manifest)):
-        message = f"version {policy.version} of run {policy.run_id} was published but is no longer kept"
-        raise _refused("policy.version", message)
+        policy = await _policy(session, document.policy)
     tasks = document.tasks.model_copy(update={"task_set": task_set.id})
     return document.model_copy(update={"tasks": tasks, "policy": policy})
+
+
+async def hold_policy(services: Services, policy: PolicySource, run_id: str) -> None:
+    """Keep the version that run `run_id` will act with. Raises a 422 problem when it is gone already."""
+    if policy.kind != "run" or policy.run_id is None or policy.version is None:
+        return
+    # Pinned before the look, so that retention cannot take it in between.
+    await policies.pin(services.objects, policy.run_id, policy.version, run_id)
+    if not await services.objects.exists(policies.manifest_key(policy.run_id, policy.version)):
+        await policies.unpin(services.objects, run_id)
+        message = f"version {policy.version} of run {policy.run_id} was published but is no longer kept"
+        raise _refused("policy.version", message)
 
 
 async def _task_set(session: AsyncSession, document: RunDocument) -> TaskSet:
@@ -41,10 +51,10 @@ async def _task_set(session: AsyncSession, document: RunDocument) -> TaskSet:
     return task_set
 
 
-async def _policy(session: AsyncSession, policy: PolicySource) -> tuple[PolicySource, str | None]:
-    """The pinned policy and the uri of its manifest; what is not of another run is left as it is."""
+async def _policy(session: AsyncSession, policy: PolicySource) -> PolicySource:
+    """The policy with its version; what is not of another run is left as it is."""
     if policy.kind != "run":
-        return policy, None
+        return policy
     run = await session.get(Run, policy.run_id)
     if run is None:
         raise _refused("policy.run_id", f"there is no run {policy.run_id}")
@@ -56,7 +66,7 @@ async def _policy(session: AsyncSession, policy: PolicySource) -> tuple[PolicySo
         what = "no version yet" if policy.version is None else f"no version {policy.version}"
         raise _refused("policy.version", f"run {policy.run_id} has published {what}")
     pinned = {"run_id": found.run_id, "version": found.version}
-    return policy.model_copy(update=pinned), found.manifest["uri"]
+    return policy.model_copy(update=pinned)
 
 
 def _refused(field: str, message: str) -> ProblemError:

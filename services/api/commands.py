@@ -50,14 +50,19 @@ async def submit_task_set(services: Services, ident: str, upload: TaskSetUpload,
     await services.publisher.send(announced, timeout=services.settings.publish_s)
 
 
-async def create_run(services: Services, document: RunDocument, caller: str, seed: str | None) -> str:
-    """Announce a run; returns its id."""
-    run_id = derived_id("run", seed) if seed else new_id("run")
+def run_id_of(seed: str | None) -> str:
+    """A new run's id; the same for the same `seed`."""
+    return derived_id("run", seed) if seed else new_id("run")
+
+
+async def create_run(
+    services: Services, run_id: str, document: RunDocument, caller: str, seed: str | None
+) -> None:
+    """Announce a run."""
     command = RunCommand(
         run_id=run_id, create=CreateRun(document_json=document.model_dump_json(), requested_by=caller)
     )
     await _command(services, command, message_id(seed, "create"))
-    return run_id
 
 
 async def control_run(services: Services, run_id: str, verb: str, seed: str | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 from aiokafka.structs import TopicPartition
@@ -69,7 +69,8 @@ class Handlers:
                     await self._creation.create(run, _document(message))
                     await self._until_healed(run)
                 case "pause" | "resume":
-                    await self._switch(run, paused=kind == "pause")
+                    state: Literal["paused", "active"] = "paused" if kind == "pause" else "active"
+                    await self._switch(run, Control(state=state, at=received.timestamp))
                 case "cancel":
                     await self._end(run, f"cancelled: {message.cancel.reason}")
                 case "finish":
@@ -78,14 +79,15 @@ class Handlers:
                     raise Reject("handler_error", "a command that this learner does not know")
         self._scheduler.wake()
 
-    async def _switch(self, run: LearnerRun, *, paused: bool) -> None:
+    async def _switch(self, run: LearnerRun, control: Control) -> None:
         if await self._parts.controls.get(run.run_id) is not None:
-            await self._parts.controls.put(run.run_id, Control(state="paused" if paused else "active"))
+            await self._parts.controls.put(run.run_id, control)
             await self._registry.read_control(run)
 
     async def _end(self, run: LearnerRun, reason: str) -> None:
+        await self._parts.publisher.unpin(run.run_id)
         if await self._parts.controls.get(run.run_id) is None:
-            return  # an evaluation of another run's policy: nothing is kept of it here
+            return  # an evaluation of another run's policy: nothing more is kept of it here
         await self._parts.controls.put(run.run_id, Control(state="ended", reason=reason))
         run.end()
         log.info("run_let_go", run_id=run.run_id, reason=reason)

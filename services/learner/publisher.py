@@ -58,6 +58,10 @@ class Publisher:
             self._objects, self._objects.uri(policies.manifest_key(run_id, version)), folder
         )
 
+    async def unpin(self, user: str) -> None:
+        """A run that is over needs no other run's version any more. Raises StoreUnavailable."""
+        await policies.unpin(self._objects, user)
+
     async def prune(self, run_id: str, keep: int) -> None:
         """Delete old versions; a store that is away is left for the next time."""
         try:

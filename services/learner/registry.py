@@ -50,7 +50,7 @@ class Registry:
             run.end()
 
     async def read_point(self, run: LearnerRun) -> bool:
-        """Read the newest checkpoint; False when there is none. Settles what it has consumed."""
+        """Read the newest checkpoint; False when there is none."""
         found = await self._checkpoints.latest(run.run_id)
         if found is None:
             return False

@@ -108,14 +108,14 @@ class Scheduler:
             if run.needs_refresh and run.assigned and not run.ended:
                 await self._refresh(run)
             elif run.idle:
-                self._unload(run)
+                await self._unload(run)
             else:
                 await self._step(run)
         except StepCancelled:
-            self._unload(run)
+            await self._unload(run)
         except LostRun:
             log.warning("run_lost", run_id=run.run_id)
-            self._unload(run)
+            await self._unload(run)
             run.mark_stale()
             self._put_off(run)
         except StepRefused as refusal:
@@ -127,7 +127,7 @@ class Scheduler:
         await self._registry.read_control(run)
         if run.ended:
             return
-        self._unload(run)
+        await self._unload(run)
         await self._steps.claim(run)
         if not await self._registry.read_point(run):
             if run.point is not None:
@@ -151,26 +151,26 @@ class Scheduler:
             if take.discarded:
                 await self._steps.discard(run, take.discarded)
             return
-        self._make_room(run)
+        await self._make_room(run)
         await self._steps.take(run, take)
         run.failures = run.outages = 0
 
-    def _make_room(self, run: LearnerRun) -> None:
+    async def _make_room(self, run: LearnerRun) -> None:
         others = [other for other in self._registry if other.trainer is not None and other is not run]
         others.sort(key=lambda other: other.visited_at)
         for other in others[: max(0, len(others) + 1 - self._options.loaded_runs)]:
-            self._unload(other)
+            await self._unload(other)
 
-    def _unload(self, run: LearnerRun) -> None:
-        if run.trainer is not None:
-            run.trainer.release()
-            run.trainer = None
+    async def _unload(self, run: LearnerRun) -> None:
+        trainer, run.trainer = run.trainer, None
+        if trainer is not None:
+            await self._parts.workshop.do(trainer.release)
             log.info("run_unloaded", run_id=run.run_id)
-        if run.ended:
-            self._parts.scratch.drop_base(run.run_id)
+        # Fetched again, by digest, should the run be loaded again: a run may end while it is not.
+        await asyncio.to_thread(self._parts.scratch.drop_base, run.run_id)
 
     async def _failed(self, run: LearnerRun, error: Exception) -> None:
-        self._unload(run)
+        await self._unload(run)
         run.mark_stale()
         if is_transient(error):
             log.warning("step_put_off", run_id=run.run_id, error=repr(error))
@@ -202,4 +202,4 @@ class Scheduler:
             self._put_off(run)
             return
         run.end()
-        self._unload(run)
+        await self._unload(run)

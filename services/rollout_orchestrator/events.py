@@ -14,7 +14,7 @@ from .work import Work
 
 def root_traceparent(episode: Episode) -> str:
     """W3C traceparent of the episode's root span."""
-    return f"00-{episode.trace_id}-{episode.root_span_id}-01"
+    return tracing.root_traceparent(episode.trace_id, episode.root_span_id)
 
 
 def parent_of(episode: Episode) -> str:

@@ -22,6 +22,9 @@ class Work:
     after_commit: list[Callable[[], None]] = field(default_factory=list)
     """Effects outside the database that must not happen for a transaction that rolls back."""
 
+    causes: list[str] = field(default_factory=list)
+    """Id of the message that is being handled, last; empty when time is the cause."""
+
     owed: list[str] = field(default_factory=list)
     """Topics that get a message when it commits."""
 
@@ -43,6 +46,7 @@ class Work:
             topic,
             key,
             message,
+            causation_id=self.causes[-1] if self.causes else None,
             deadline=deadline,
             partition=partition,
             traceparent=traceparent,

@@ -78,7 +78,9 @@ def check(client: SandpiperClient, stack: RunningStack, run: dict[str, Any]) -> 
 
 @pytest.mark.timeout(900)
 def test_each_service_is_killed_once_during_a_run(make_stack: MakeStack) -> None:
-    stack = make_stack(engine="torch", env=PRESETS["tiny"].env | {"SANDPIPER_RESEND_S": "10"})
+    stack = make_stack(
+        engine="torch", env={"SANDPIPER_RESEND_S": "10"}, service_env=PRESETS["tiny"].service_env
+    )
     with SandpiperClient(stack.api_url) as client:
         task_set = client.submit_task_set(ROOT / "examples" / "tasks" / "tiny")
         created = client.create_run(tiny_document(task_set["id"], STEPS, deadlines=DEADLINES))
@@ -99,7 +101,9 @@ def test_each_service_is_killed_once_during_a_run(make_stack: MakeStack) -> None
 
 @pytest.mark.timeout(900)
 def test_the_broker_is_lost_with_everything_in_it(make_stack: MakeStack) -> None:
-    stack = make_stack(engine="torch", env=PRESETS["tiny"].env | {"SANDPIPER_RESEND_S": "10"})
+    stack = make_stack(
+        engine="torch", env={"SANDPIPER_RESEND_S": "10"}, service_env=PRESETS["tiny"].service_env
+    )
     with SandpiperClient(stack.api_url) as client:
         task_set = client.submit_task_set(ROOT / "examples" / "tasks" / "tiny")
         created = client.create_run(tiny_document(task_set["id"], STEPS, deadlines=DEADLINES))

@@ -151,8 +151,12 @@ def _finish(preset: Preset, measured: Measured, out: Path, json_file: Path | Non
         f"held-out pass rate {100 * numbers['pass_before']:.1f} % → {100 * numbers['pass_after']:.1f} %, "
         f"gain {100 * gain.value:+.1f} points (95 % interval {100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
     )
-    if not (gain.excludes_zero() and gain.low > 0):
+    if not gain.excludes_zero():
         say("the interval includes zero: this run does not show an improvement")
+    elif gain.high < 0:
+        say(
+            "the policy got worse: compare the steps' entropy and lengths in the report, and lower learning_rate"
+        )
     say(f"report: {path.resolve()}")
     if json_file is not None:
         text = json.dumps(numbers)

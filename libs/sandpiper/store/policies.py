@@ -2,6 +2,7 @@
 
 Invariants:
 * `policies/<run>/<version>/manifest.json` is written after every file it names, and deleted before any;
+* a version that another run acts with is pinned before that run exists, and outlives retention;
 * `fetch` leaves a folder whose files all have the digests of the manifest, or raises.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -20,6 +21,8 @@ from sandpiper.store.s3 import sha256_file
 from sandpiper.v1.common_pb2 import Blob
 
 MANIFEST = "manifest.json"
+PINS = "pins/"
+"""`pins/<run>/<version>/<user>`: an empty object says that the run `user` acts with that version."""
 _NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._-]*$")
 
 
@@ -140,10 +143,27 @@ async def versions(objects: ObjectStore, run_id: str) -> list[int]:
     return sorted(int(key.split("/")[2]) for key in keys if key.endswith(f"/{MANIFEST}"))
 
 
-async def prune(objects: ObjectStore, run_id: str, keep: int, protect: Collection[int] = ()) -> list[int]:
-    """Delete all but version 0, the newest `keep` and `protect`. Returns the versions deleted."""
+async def pin(objects: ObjectStore, run_id: str, version: int, user: str) -> None:
+    """Keep a version for as long as the run `user` acts with it."""
+    await objects.put(f"{PINS}{run_id}/{version}/{user}", b"")
+
+
+async def unpin(objects: ObjectStore, user: str) -> None:
+    """Let go of whatever `user` has pinned."""
+    for key in await objects.list(PINS):
+        if key.endswith(f"/{user}"):
+            await objects.delete(key)
+
+
+async def pinned(objects: ObjectStore, run_id: str) -> set[int]:
+    """Versions of a run that others act with."""
+    return {int(key.split("/")[2]) for key in await objects.list(f"{PINS}{run_id}/")}
+
+
+async def prune(objects: ObjectStore, run_id: str, keep: int) -> list[int]:
+    """Delete all but version 0, the newest `keep` and pinned ones. Returns the versions deleted."""
     present = await versions(objects, run_id)
-    spared = {0, *protect, *(present[-keep:] if keep > 0 else present[-1:])}
+    spared = {0, *await pinned(objects, run_id), *(present[-keep:] if keep > 0 else present[-1:])}
     gone = [version for version in present if version not in spared]
     for version in gone:
         await objects.delete(manifest_key(run_id, version))

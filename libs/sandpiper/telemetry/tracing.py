@@ -99,17 +99,18 @@ def parse_traceparent(traceparent: str | None) -> SpanContext | None:
     return context if context.is_valid else None
 
 
-def new_traceparent() -> str:
-    """Ids for a span that will be emitted later with `emit_span`; sampled as the sampler decides now."""
+def root_traceparent(trace_id: str, span_id: str) -> str:
+    """W3C traceparent of a root span that will be emitted later with `emit_span`, from its ids in hex.
+
+    Sampled as the sampler decides, which standard samplers do by the trace id: each call says the same.
+    """
     provider = trace.get_tracer_provider()
-    ids = ChosenIdGenerator()
-    trace_id, span_id = ids.generate_trace_id(), ids.generate_span_id()
     sampled = False
     if isinstance(provider, TracerProvider):
-        decision = provider.sampler.should_sample(None, trace_id, "root").decision
+        decision = provider.sampler.should_sample(None, int(trace_id, 16), "root").decision
         sampled = decision is Decision.RECORD_AND_SAMPLE
     flags = TraceFlags(TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT)
-    return f"00-{trace_id:032x}-{span_id:016x}-{int(flags):02x}"
+    return f"00-{trace_id}-{span_id}-{int(flags):02x}"
 
 
 def links_to(traceparents: Iterable[str | None]) -> list[Link]:

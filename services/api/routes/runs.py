@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from sandpiper.store.db.models import Run, TrainingStepRow
 from services.api import commands
-from services.api.admission import admit
+from services.api.admission import admit, hold_policy
 from services.api.auth import Caller
 from services.api.intake.rundocs import JSON_TYPES, YAML_TYPES, media_type_of, parse_document
 from services.api.intake.spool import read_small
@@ -67,7 +67,10 @@ async def create_run(
 
     async def work(seed: str | None) -> Response:
         document = await asyncio.to_thread(parse_document, body, media_type)
-        run_id = await commands.create_run(services, await admit(services, document), caller, seed)
+        pinned = await admit(services, document)
+        run_id = commands.run_id_of(seed)
+        await hold_policy(services, pinned.policy, run_id)
+        await commands.create_run(services, run_id, pinned, caller, seed)
         return await _created(services, run_id)
 
     return await services.replays.answer(idempotency_key, "POST /v1/runs", caller, fingerprint, work)

@@ -22,8 +22,8 @@ class Control(BaseModel):
 
     state: Literal["active", "paused", "ended"]
     reason: str = ""
-    failure: dict[str, str] = {}
-    """Boundary, reason and detail when the learner itself gave the run up."""
+    at: float = 0.0
+    """When the command was sent, Unix seconds: an older one that is handled later (after a retry) is void."""
 
 
 class Controls:
@@ -38,9 +38,11 @@ class Controls:
         return None if data is None else Control.model_validate_json(data)
 
     async def put(self, run_id: str, control: Control) -> Control:
-        """Record a command. Returns what holds now: `ended` stays."""
+        """Record a command. Returns what holds now: `ended` stays, and an older command changes nothing
+        unless it ends the run."""
         before = await self.get(run_id)
-        if before is not None and before.state == "ended":
+        late = before is not None and control.at < before.at and control.state != "ended"
+        if before is not None and (late or before.state == "ended"):
             return before
         await self._objects.put(f"checkpoints/{run_id}/control.json", control.model_dump_json().encode())
         return control

@@ -80,6 +80,8 @@ class World:
     steps: int = 0
     pending: dict[str, training_pb2.TrajectoryGroup] = field(default_factory=dict)
     consumed: set[str] = field(default_factory=set)
+    reward: float | None = None
+    """Every verdict, where it is not random."""
     terminal_events: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -174,6 +176,8 @@ class World:
     def verdict(self, request: Any, fails: bool) -> grading_pb2.EpisodeGraded:
         if fails:
             return grading_pb2.EpisodeGraded(ref=request.ref, has_reward=False, failure=FAILURE)
+        if self.reward is not None:
+            return grading_pb2.EpisodeGraded(ref=request.ref, has_reward=True, reward=self.reward)
         passed = self.random.random() < 0.4
         return grading_pb2.EpisodeGraded(
             ref=request.ref, has_reward=True, reward=1.0 if passed else -0.1, passed=passed
@@ -324,6 +328,87 @@ async def test_an_evaluation_grades_every_task_once(sessions: Sessions) -> None:
         episodes = (await session.scalars(select(Episode).where(Episode.run_id == run_id))).all()
     graded = Counter(e.task_id for e in episodes if e.state == "graded")
     assert graded == {"t0": 2, "t1": 2, "t2": 2}
+
+
+async def test_a_run_without_signal_ends(sessions: Sessions) -> None:
+    """Filtered groups are refilled, so a policy that solves every task would sample for ever."""
+    world = World(sessions, 4, 0.0, reward=1.0)
+    run_id = await start_run(world, budget={"steps": 3, "zero_variance_groups": 5})
+    run = await finish(world, run_id)
+    assert (run.state, run.step) == ("succeeded", 0)
+    assert "last 5 groups were all equal (mean 1.00)" in (run.reason or "")
+    await check_promises(world, run_id)
+
+
+async def test_a_run_of_which_every_task_is_quarantined_fails(sessions: Sessions) -> None:
+    world = World(sessions, 5, 1.0)
+    world.faults = 1.0
+    run_id = await start_run(world)
+    run = await finish(world, run_id)
+    assert run.state == "failed"
+    assert "quarantined" in (run.reason or "")
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+async def test_the_episode_budget_ends_either_mode(sessions: Sessions, mode: str) -> None:
+    world = World(sessions, 6, 0.0)
+    run_id = await start_run(
+        world,
+        mode=mode,
+        samples_per_task=4,
+        budget={"steps": 50, "episodes": 9},
+        limits={"max_running": 1},  # below one group, which is admitted all the same
+    )
+    run = await finish(world, run_id)
+    assert (run.state, run.reason) == ("succeeded", "episode budget spent")
+    async with sessions() as session:
+        episodes = (await session.scalars(select(Episode.id).where(Episode.run_id == run_id))).all()
+    assert len(episodes) == 8
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+async def test_the_wall_budget_ends_either_mode(sessions: Sessions, mode: str) -> None:
+    world = World(sessions, 7, 0.0)
+    run_id = await start_run(world, mode=mode, budget={"steps": 50, "wall_s": 30}, limits={"max_running": 1})
+    world.clock.now += 31
+    run = await finish(world, run_id)
+    assert (run.state, run.reason) == ("succeeded", "wall budget spent")
+
+
+async def test_a_document_that_is_no_longer_valid_stops_no_other_run(sessions: Sessions) -> None:
+    world = World(sessions, 8, 0.0)
+    run_id = await start_run(world)
+    async with sessions.begin() as session:
+        run = await session.get_one(Run, run_id)
+        copied = {c.name: getattr(run, c.name) for c in Run.__table__.columns}
+        session.add(Run(**copied | {"id": new_id("run"), "document": run.document | {"gone": 1}}))
+    assert (await finish(world, run_id)).state == "succeeded"
+
+
+async def test_groups_of_a_paused_run_are_not_sent_again(sessions: Sessions) -> None:
+    world = World(sessions, 9, 0.0)
+    run_id = await start_run(world)
+    await world.deliver(RUN_COMMANDS, run_pb2.RunCommand(run_id=run_id, pause=run_pb2.PauseRun()))
+    async with sessions.begin() as session:
+        group = Group(
+            id="grp-1",
+            run_id=run_id,
+            index=0,
+            task_id="t0",
+            state="submitted",
+            size=4,
+            quorum=3,
+            deadline=2e9,
+            created_at=0.0,
+            submitted_at=0.0,
+        )
+        session.add(group)
+    for command, expected in ((None, 0), (run_pb2.RunCommand(run_id=run_id, resume=run_pb2.ResumeRun()), 1)):
+        if command is not None:
+            await world.deliver(RUN_COMMANDS, command)
+        await world.sweeper.sweep()
+        sent = sum(topic is TRAJECTORIES for topic, _ in await world.outbox())
+        assert sent == expected
 
 
 async def test_admission_never_exceeds_the_staleness_bound(sessions: Sessions) -> None:

@@ -85,7 +85,7 @@ class MemoryS3:
 
 def store_of(s3: MemoryS3) -> ObjectStore:
     """The real ObjectStore on top of `s3`."""
-    store = ObjectStore(ObjectSettings(deadline_s=0.3, connections=4))
+    store = ObjectStore(ObjectSettings(deadline_s=1.5, connections=4))
     store._s3 = s3  # type: ignore[assignment]
     return store
 

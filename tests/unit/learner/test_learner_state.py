@@ -115,6 +115,14 @@ async def test_an_end_is_final() -> None:
     assert await controls.get("r") == Control(state="ended", reason="done")
 
 
+async def test_a_command_that_is_handled_late_does_not_undo_a_newer_one() -> None:
+    controls = Controls(store_of(MemoryS3()))
+    await controls.put("r", Control(state="active", at=2.0))
+    assert await controls.put("r", Control(state="paused", at=1.0)) == Control(state="active", at=2.0)
+    assert (await controls.put("r", Control(state="paused", at=3.0))).state == "paused"
+    assert (await controls.put("r", Control(state="ended"))).state == "ended"
+
+
 async def test_the_newest_claim_owns_a_run() -> None:
     controls = Controls(store_of(MemoryS3()))
     assert not await controls.owns("r", "a")

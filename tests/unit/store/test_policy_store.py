@@ -176,7 +176,9 @@ async def test_prune_keeps_the_first_the_newest_and_the_protected(weights: Path)
         await policies.publish(store, manifest(version), weights)
     await policies.publish(store, manifest(1).model_copy(update={"run_id": "run-10"}), weights)
     store.log.clear()
-    assert await policies.prune(store, "run-1", keep=2, protect=[1]) == [2]
+    await policies.pin(store, "run-1", 1, "run-eval")
+    store.log.clear()
+    assert await policies.prune(store, "run-1", keep=2) == [2]
     assert await policies.versions(store, "run-1") == [0, 1, 3, 10]
     assert await policies.versions(store, "run-10") == [1]
     assert store.log[0] == ("delete", "policies/run-1/2/manifest.json")

@@ -99,9 +99,12 @@ def test_what_was_not_sampled_is_not_emitted(spans: InMemorySpanExporter) -> Non
 
 
 PROGRAM = """
+import secrets
 from sandpiper.telemetry import setup_tracing, tracing
 flush = setup_tracing("probe")
-ids = [tracing.new_traceparent() for _ in range(20)]
+chosen = [(secrets.token_hex(16), secrets.token_hex(8)) for _ in range(20)]
+ids = [tracing.root_traceparent(*pair) for pair in chosen]
+assert ids == [tracing.root_traceparent(*pair) for pair in chosen]
 for number, traceparent in enumerate(ids):
     tracing.emit_span("root", traceparent, 1.0, 2.0)
     with tracing.span("child", traceparent=traceparent):

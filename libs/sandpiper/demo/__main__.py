@@ -154,9 +154,7 @@ def _finish(preset: Preset, measured: Measured, out: Path, json_file: Path | Non
     if not gain.excludes_zero():
         say("the interval includes zero: this run does not show an improvement")
     elif gain.high < 0:
-        say(
-            "the policy got worse: compare the steps' entropy and lengths in the report, and lower learning_rate"
-        )
+        say("the policy got worse: look at the steps' entropy in the report, and lower learning_rate")
     say(f"report: {path.resolve()}")
     if json_file is not None:
         text = json.dumps(numbers)

@@ -81,7 +81,7 @@ def test_each_service_is_killed_once_during_a_run(make_stack: MakeStack) -> None
     stack = make_stack(
         engine="torch", env={"SANDPIPER_RESEND_S": "10"}, service_env=PRESETS["tiny"].service_env
     )
-    with SandpiperClient(stack.api_url) as client:
+    with SandpiperClient(stack.api_url, retry_s=60.0) as client:
         task_set = client.submit_task_set(ROOT / "examples" / "tasks" / "tiny")
         created = client.create_run(tiny_document(task_set["id"], STEPS, deadlines=DEADLINES))
         run_id = created["id"]
@@ -104,7 +104,7 @@ def test_the_broker_is_lost_with_everything_in_it(make_stack: MakeStack) -> None
     stack = make_stack(
         engine="torch", env={"SANDPIPER_RESEND_S": "10"}, service_env=PRESETS["tiny"].service_env
     )
-    with SandpiperClient(stack.api_url) as client:
+    with SandpiperClient(stack.api_url, retry_s=60.0) as client:
         task_set = client.submit_task_set(ROOT / "examples" / "tasks" / "tiny")
         created = client.create_run(tiny_document(task_set["id"], STEPS, deadlines=DEADLINES))
         wait_until(lambda: client.run(created["id"])["episodes"]["graded"] >= 1, "the first verdict")

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from sandpiper.token_ids import Ids, common_prefix
 from services.inference.engines.base import Generation, Sampling, StopRule, uniform
 from services.inference.engines.draw import draw
 from services.inference.engines.model import Model
-from services.inference.engines.prefixes import Ids, Prefixes, Stored, common
+from services.inference.engines.prefixes import Prefixes, Stored
 
 
 @dataclass(eq=False)
@@ -140,7 +141,7 @@ class Batch:
 
     def _copy_longest(self, before: Sequence[Ids], row: int, ids: Ids) -> int:
         """Copy what the most similar of the rows `before` or of the stored prefixes shares with `ids`."""
-        shared = [common(other, ids) for other in before]
+        shared = [common_prefix(other, ids) for other in before]
         source = max(range(len(shared)), key=shared.__getitem__, default=None)
         length, stored = self._prefixes.longest(ids)
         if source is not None and shared[source] >= length:

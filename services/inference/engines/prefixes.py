@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
-Ids = npt.NDArray[np.int64]
+from sandpiper.token_ids import Ids, common_prefix
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Prefixes:
         """The entry that shares most tokens with the beginning of `ids`, and how many they are."""
         best, found = 0, None
         for entry in self._entries.values():
-            shared = common(entry.ids, ids)
+            shared = common_prefix(entry.ids, ids)
             if shared > best:
                 best, found = shared, entry
         if found is not None:  # now the most recently used
@@ -70,10 +68,3 @@ class Prefixes:
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._tokens -= len(entry.ids)
-
-
-def common(a: Ids, b: Ids) -> int:
-    """Length of the longest common prefix."""
-    length = min(len(a), len(b))
-    differs = np.nonzero(a[:length] != b[:length])[0]
-    return int(differs[0]) if len(differs) else length

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sandpiper.token_ids import common_prefix
 from services.learner.training.sequences import Ints, TrainSequence
 
 
@@ -71,7 +72,7 @@ def build(ordered: Sequence[TrainSequence]) -> Pack:
     while todo:
         first, last, depth = todo.pop()
         # Sorted: what the first and the last have in common, all have.
-        end = depth + common(ordered[first].ids[depth:], ordered[last - 1].ids[depth:])
+        end = depth + common_prefix(ordered[first].ids[depth:], ordered[last - 1].ids[depth:])
         if end > depth:
             for path in paths[first:last]:
                 path.append(len(nodes))
@@ -83,13 +84,6 @@ def build(ordered: Sequence[TrainSequence]) -> Pack:
     return Pack(tuple(ordered), tuple(nodes), tuple(map(tuple, paths)))
 
 
-def common(a: Ints, b: Ints) -> int:
-    """Length of the longest common prefix."""
-    length = min(len(a), len(b))
-    differs = np.nonzero(a[:length] != b[:length])[0]
-    return int(differs[0]) if len(differs) else length
-
-
 def _branches(ordered: Sequence[TrainSequence], first: int, last: int, at: int) -> Iterator[tuple[int, int]]:
     for _, run in itertools.groupby(range(first, last), key=lambda i: int(ordered[i].ids[at])):
         members = list(run)
@@ -98,7 +92,7 @@ def _branches(ordered: Sequence[TrainSequence], first: int, last: int, at: int) 
 
 def _shared(ordered: Sequence[TrainSequence]) -> list[int]:
     """Tokens that each sequence has in common with the one before it."""
-    return [0, *(common(a.ids, b.ids) for a, b in itertools.pairwise(ordered))][: len(ordered)]
+    return [0, *(common_prefix(a.ids, b.ids) for a, b in itertools.pairwise(ordered))][: len(ordered)]
 
 
 def _even_cuts(ordered: Sequence[TrainSequence], new: Sequence[int], limit: int) -> list[tuple[int, int]]:

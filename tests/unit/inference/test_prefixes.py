@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.inference.engines.prefixes import Prefixes, Stored, common
+from sandpiper.token_ids import common_prefix
+from services.inference.engines.prefixes import Prefixes, Stored
 
 sequences = st.lists(st.integers(0, 2), min_size=1, max_size=8)
 
@@ -26,12 +27,12 @@ def test_the_longest_of_what_fits(puts: list[list[int]], asked: list[int], budge
         while sum(map(len, held)) > budget:
             held.pop(next(iter(held)))
     query = np.array(asked, dtype=np.int64)
-    expected = max((common(np.array(ids), query) for ids in held), default=0)
+    expected = max((common_prefix(np.array(ids), query) for ids in held), default=0)
     length, found = store.longest(query)
     assert length == expected
     assert (found is None) is (expected == 0)
     if found is not None:
-        assert common(found.ids, query) == length
+        assert common_prefix(found.ids, query) == length
     store.clear()
     assert store.longest(query) == (0, None)
 

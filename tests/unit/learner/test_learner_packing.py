@@ -13,9 +13,10 @@ import torch
 from hypothesis import given, settings
 from transformers import MistralConfig, MistralForCausalLM
 
+from sandpiper.token_ids import common_prefix
 from services.learner.training.batches import Batch, collate
 from services.learner.training.forward import prepare, shares_prefixes, token_logprobs
-from services.learner.training.packing import Pack, build, common, packs_of
+from services.learner.training.packing import Pack, build, packs_of
 from services.learner.training.sequences import TrainSequence
 from tests.unit.learner.learner_kit import random_group, sequence, small_model
 
@@ -161,4 +162,4 @@ def test_equal_sequences_cost_nothing_more() -> None:
 @given(st.lists(st.integers(0, 1)), st.lists(st.integers(0, 1)))
 def test_common_prefix(a: list[int], b: list[int]) -> None:
     expected = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-    assert common(np.array(a, dtype=np.int64), np.array(b, dtype=np.int64)) == expected
+    assert common_prefix(np.array(a, dtype=np.int64), np.array(b, dtype=np.int64)) == expected

@@ -145,8 +145,8 @@ class Checkpoints:
         numbered = [parts for parts in keys if len(parts) > 3 and parts[2].isdigit()]
         steps = sorted({int(p[2]) for p in numbered if p[3] == MANIFEST})
         kept = set(steps[max(0, len(steps) - keep) :])
-        newest = max(kept, default=0)
-        gone = [parts for parts in numbered if int(parts[2]) not in kept and int(parts[2]) < newest]
+        newest = max(steps, default=0)  # what lies beyond is under way
+        gone = [parts for parts in numbered if int(parts[2]) not in kept and int(parts[2]) <= newest]
         for parts in sorted(gone, key=lambda parts: parts[3] != MANIFEST):
             await self._objects.delete("/".join(parts))
 

@@ -217,6 +217,21 @@ async def test_a_group_that_comes_twice_is_trained_once(learner_folder: Path, s3
     assert list(bus.steps()[0].group_ids) == [f"{RUN}-g0", f"{RUN}-g1"]
 
 
+async def test_copies_of_a_waiting_group_do_not_pile_up(learner_folder: Path, s3: MemoryS3, bus: Bus) -> None:
+    """A run that is paused for long is not to fill the consumer, or `resume` would never be read."""
+    async with running(learner_folder, s3, bus) as learner:
+        await learner.create(RUN, document())
+        group = await put_group(learner.objects, RUN, 0)
+        first = learner.deliver(group)
+        await until(lambda: len(learner.registry.slot(RUN).buffer) == 1)
+        for _ in range(3):
+            await asyncio.wait_for(learner.deliver(group), 10)
+        assert not first.done()
+        elsewhere = learner.deliver(group, partition=1)  # holds the commit point of its own partition
+        await asyncio.sleep(0.1)
+        assert not elsewhere.done()
+
+
 async def test_a_consumed_group_makes_its_step_be_reported_again(
     learner_folder: Path, s3: MemoryS3, bus: Bus
 ) -> None:

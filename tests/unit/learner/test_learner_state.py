@@ -104,6 +104,17 @@ async def test_pruning_takes_the_manifest_first_and_keeps_what_is_newer(tmp_path
     assert [(await checkpoints.event("r", step)) is not None for step in (1, 2, 3, 4)] == [True] * 3 + [False]
 
 
+async def test_keeping_no_checkpoint_of_a_finished_run_keeps_none(tmp_path: Path) -> None:
+    s3 = MemoryS3()
+    checkpoints = Checkpoints(store_of(s3))
+    (tmp_path / "state").write_bytes(b"tensors")
+    for step in (1, 2):
+        await checkpoints.put_state("r", step, "a", tmp_path / "state", Ledger())
+        await checkpoints.commit(manifest(step))
+    await checkpoints.prune("r", 0)
+    assert await checkpoints.steps("r") == []
+
+
 async def test_an_end_is_final() -> None:
     controls = Controls(store_of(MemoryS3()))
     assert await controls.get("r") is None

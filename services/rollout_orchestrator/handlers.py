@@ -131,7 +131,7 @@ def _is_passing(error: DBAPIError) -> bool:
 
 async def _dispatch(work: Work, function: Function, received: Received[Any]) -> None:
     with tracing.span(f"{received.topic.name} process", received.headers.traceparent):
-        work.causes.append(received.headers.message_id)
+        work.cause = received.headers.message_id
         await function(work, received.message)
         await work.session.flush()
 

@@ -13,7 +13,7 @@ from sandpiper.clock import Clock
 from sandpiper.topics import Topic
 
 
-@dataclass(frozen=True)
+@dataclass
 class Work:
     """Everything a handler may touch. It commits as a whole or not at all."""
 
@@ -22,8 +22,8 @@ class Work:
     after_commit: list[Callable[[], None]] = field(default_factory=list)
     """Effects outside the database that must not happen for a transaction that rolls back."""
 
-    causes: list[str] = field(default_factory=list)
-    """Id of the message that is being handled, last; empty when time is the cause."""
+    cause: str | None = None
+    """Id of the message that is being handled; None when time is the cause."""
 
     owed: list[str] = field(default_factory=list)
     """Topics that get a message when it commits."""
@@ -46,7 +46,7 @@ class Work:
             topic,
             key,
             message,
-            causation_id=self.causes[-1] if self.causes else None,
+            causation_id=self.cause,
             deadline=deadline,
             partition=partition,
             traceparent=traceparent,

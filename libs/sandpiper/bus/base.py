@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
@@ -44,7 +45,7 @@ HEALTHY_S = 10.0
 OUTAGES = (KafkaError, OSError, TimeoutError, BusUnavailable)
 
 
-class ConsumerBase:
+class ConsumerBase(ABC):
     """Sessions, decoding and dead letters; a subclass says what to do with records."""
 
     def __init__(
@@ -124,21 +125,21 @@ class ConsumerBase:
 
     # What a subclass does.
 
+    @abstractmethod
     async def _work(self, session: Session) -> None:
         """Poll and handle until stopping."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _drain(self, session: Session | None, timeout: float) -> None:
         """Let what runs end within `timeout`, then commit."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _revoking(self, session: Session) -> None:
         """Commit what may be committed, briefly; then nothing of this assignment any more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _assigning(self, partitions: frozenset[TopicPartition]) -> None:
         """A new assignment begins."""
-        raise NotImplementedError
 
     # Sessions.
 

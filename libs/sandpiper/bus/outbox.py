@@ -80,7 +80,7 @@ def add(
 
 
 class OutboxRelay:
-    """Publishes outbox rows in the order of their ids. Several may run; rows are locked, not shared."""
+    """Publishes outbox rows, oldest first, a batch at once. Several may run; rows are locked, not shared."""
 
     def __init__(
         self,

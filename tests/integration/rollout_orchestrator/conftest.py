@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from sandpiper.embedded.postgres import ADMIN
+from sandpiper.store.db.engine import Sessions, make_engine, make_sessions
 from sandpiper.store.db.migrate import upgrade
 from tests.stack import RunningStack
 
@@ -28,3 +29,11 @@ async def database_url(infra: RunningStack) -> AsyncIterator[str]:
     yield fresh
     await admin.execute(f"drop database {name} with (force)")
     await admin.close()
+
+
+@pytest.fixture
+async def sessions(database_url: str) -> AsyncIterator[Sessions]:
+    """Sessions on it."""
+    engine = make_engine(database_url)
+    yield make_sessions(engine)
+    await engine.dispose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import structlog
@@ -13,6 +14,7 @@ from sandpiper.store.objects import ObjectStore
 from sandpiper.store.policies import PolicyManifest, Probe
 from sandpiper.telemetry import metrics
 from services.learner.events import Events
+from services.learner.policy.models import stored_dtype
 from services.learner.state.blobs import blob_of
 
 log = structlog.get_logger(__name__)
@@ -32,12 +34,13 @@ class Publisher:
 
     async def store(self, run_id: str, version: int, base: str, folder: Path, probe: Probe) -> None:
         """Store a version; its step has the same number."""
+        dtype = await asyncio.to_thread(stored_dtype, folder)
         manifest = PolicyManifest(
             run_id=run_id,
             version=version,
             step=version,
             base=base,
-            dtype="bfloat16",
+            dtype=str(dtype).removeprefix("torch."),
             probe=probe,
             created_at=self._clock.time(),
         )

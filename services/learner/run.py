@@ -18,6 +18,7 @@ from sandpiper.runs import RunDocument
 from sandpiper.v1.common_pb2 import Blob
 from services.learner.buffer import Buffer, Take
 from services.learner.state.checkpoints import CheckpointManifest
+from services.learner.state.control import Claim
 from services.learner.state.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class LearnerRun:
     assigned: bool = True
     """Its partition of `trajectories` is ours."""
     partition: int | None = None
+    claim: Claim | None = None
+    """Ours, if we have claimed the run."""
     needs_refresh: bool = True
     healed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while the events of the newest checkpoint are known to be out."""

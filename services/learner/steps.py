@@ -10,6 +10,8 @@ Invariants:
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -30,7 +32,7 @@ from services.learner.publisher import Publisher
 from services.learner.run import LearnerRun, Point
 from services.learner.scratch import Scratch
 from services.learner.state.checkpoints import CheckpointManifest, Checkpoints, encode_event
-from services.learner.state.control import Controls
+from services.learner.state.control import Claim, Controls
 from services.learner.state.ledger import Consumed
 from services.learner.training.trainer import Trainer
 from services.learner.workshop import Workshop, export_policy, save_state
@@ -74,16 +76,15 @@ class Steps:
         base = parts.scratch.base(run.run_id)
         await parts.publisher.fetch(run.run_id, 0, base)
         with parts.scratch.folder("restore") as folder:
-            path = folder / "state.safetensors"
-            there = await parts.checkpoints.fetch_state(point.manifest, path)
+            there = await parts.checkpoints.fetch_state(point.manifest, folder)
             build = parts.workshop.build
-            run.trainer = await parts.workshop.do(build, point.document, base, path if there else None)
+            run.trainer = await parts.workshop.do(build, point.document, base, folder if there else None)
         log.info("run_loaded", run_id=run.run_id, step=point.manifest.step)
         return run.trainer
 
     async def claim(self, run: LearnerRun) -> None:
         """Become the run's writer."""
-        await self._parts.controls.claim(run.run_id, self.token)
+        run.claim = await self._parts.controls.claim(run.run_id, self.token)
 
     async def heal(self, run: LearnerRun) -> None:
         """Complete the newest committed step: its policy, its record, its events."""
@@ -161,15 +162,16 @@ class Steps:
     ) -> Point:
         before, parts = _point(run), self._parts
         ledger = before.ledger.with_step(_consumed(event))
-        path = folder / "state.safetensors"
-        await parts.workshop.do(save_state, trainer, path)
+        state = folder / "state"
+        await parts.workshop.do(save_state, trainer, state)
         attempt = new_id("try")
-        files = await parts.checkpoints.put_state(run.run_id, event.step, attempt, path, ledger)
-        path.unlink()
-        await self._still_ours(run)
+        files = await parts.checkpoints.put_state(run.run_id, event.step, attempt, state, ledger)
+        await asyncio.to_thread(shutil.rmtree, state)
+        claim = await self._still_ours(run)
         manifest = CheckpointManifest(
             run_id=run.run_id,
             step=event.step,
+            claim=claim.number,
             version=event.step,
             document=before.manifest.document,
             base=before.manifest.base,
@@ -189,9 +191,11 @@ class Steps:
         manifest = point.manifest
         await self._parts.publisher.store(run.run_id, manifest.version, manifest.base, folder, probe)
 
-    async def _still_ours(self, run: LearnerRun) -> None:
-        if not run.assigned or not await self._parts.controls.owns(run.run_id, self.token):
+    async def _still_ours(self, run: LearnerRun) -> Claim:
+        claim = run.claim
+        if claim is None or not run.assigned or not await self._parts.controls.holds(run.run_id, claim):
             raise LostRun(run.run_id)
+        return claim
 
     async def _prune(self, run: LearnerRun, point: Point) -> None:
         try:

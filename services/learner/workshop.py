@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from sandpiper.runs import RunDocument
 from sandpiper.store.policies import Probe
 from services.learner.config import LearnerOptions
-from services.learner.policy.models import empty_model, export, load_model
+from services.learner.policy.models import empty_model, export, load_model, stored_dtype
 from services.learner.training import placement
 from services.learner.training.trainer import Trainer
 
@@ -43,27 +45,38 @@ class Workshop:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def build(self, document: RunDocument, base: Path, state: Path | None) -> Trainer:
-        """A trainer from the base policy's folder, or from its architecture and a checkpoint's state."""
+        """A trainer from the base policy's folder, or from its architecture and the folder of a checkpoint's
+        state."""
         algorithm = document.algorithm
         options = self._options
         where = placement.choose(options.device, algorithm.dtype, options.bf16, options.micro_tokens)
         if state is None:
             return Trainer(load_model(base), document, where)
         trainer = Trainer(empty_model(base), document, where)
-        trainer.restore(load_file(state))
+        trainer.restore(load_state(state))
         return trainer
 
 
-def save_state(trainer: Trainer, path: Path) -> None:
-    """Write weights, optimizer state and rng, fp32."""
-    save_file({name: value.detach().cpu().contiguous() for name, value in trainer.tensors().items()}, path)
+def save_state(trainer: Trainer, folder: Path) -> None:
+    """Write weights, optimizer state and rng, fp32, a file per kind."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kinds: dict[str, dict[str, Tensor]] = defaultdict(dict)
+    for name, value in trainer.tensors().items():
+        kinds[name.partition("/")[0]][name] = value.detach().cpu().contiguous()
+    for kind, tensors in kinds.items():
+        save_file(tensors, folder / f"{kind}.safetensors")
+
+
+def load_state(folder: Path) -> dict[str, Tensor]:
+    """What `save_state` wrote."""
+    return {name: value for path in folder.glob("*.safetensors") for name, value in load_file(path).items()}
 
 
 def export_policy(trainer: Trainer, base: Path, folder: Path) -> Probe:
-    """Write the trainer's policy as a bf16 folder."""
-    return export(trainer.model, base, folder)
+    """Write the trainer's policy as a folder, in the type that the trainer computes in."""
+    return export(trainer.model, base, folder, trainer.computes_in)
 
 
 def export_base(base: Path, folder: Path) -> Probe:
-    """Write any model folder the way that policies are published."""
-    return export(load_model(base), base, folder)
+    """Write any model folder the way that policies are published, without rounding."""
+    return export(load_model(base), base, folder, stored_dtype(base))

@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from sandpiper.execution import outcome_name
 from sandpiper.tasks.model import Files, RewardSpec, Task
 from sandpiper.tasks.plan import Report, ReportError, expected_tests, read_report
 from sandpiper.v1 import sandbox_pb2 as pb
@@ -225,7 +226,7 @@ def _evidence(
 def _execution(result: pb.SandboxResult) -> Execution:
     usage = result.usage
     return Execution(
-        outcome=pb.Outcome.Name(result.outcome).removeprefix("OUTCOME_").lower(),
+        outcome=outcome_name(result.outcome),
         exit_code=result.exit_code,
         signal=result.signal,
         wall_s=usage.wall_s,

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
+from sandpiper.execution import execution_limits
 from sandpiper.ids import derived_id
 from sandpiper.tasks.languages import hidden_argv
-from sandpiper.tasks.model import Files, Task, TaskLimits
+from sandpiper.tasks.model import Files, Task
 from sandpiper.tasks.plan import grading_files, grading_limits, private_plan
 from sandpiper.topics import SANDBOX_RESULTS_GRADER
 from sandpiper.v1.grading_pb2 import GradeEpisode
-from sandpiper.v1.sandbox_pb2 import ExecutionLimits, FileWrite, SandboxCommand
+from sandpiper.v1.sandbox_pb2 import FileWrite, SandboxCommand
 
 
 class BadContext(Exception):
@@ -82,7 +83,7 @@ def grading_command(task: Task, context: Context, key: bytes) -> SandboxCommand:
         reply_key=request.ref.episode_id or request.request_id,
         sandbox_id=name,
         argv=hidden_argv(task),
-        limits=_limits(grading_limits(task)),
+        limits=execution_limits(grading_limits(task)),
         destroy=True,
         private_channel=True,
         private_input=private_plan(task, nonce(key, request.request_id)),
@@ -95,14 +96,3 @@ def grading_command(task: Task, context: Context, key: bytes) -> SandboxCommand:
         command.base.CopyFrom(request.snapshot)
         command.keep.extend(task.graded_paths())
     return command
-
-
-def _limits(limits: TaskLimits) -> ExecutionLimits:
-    return ExecutionLimits(
-        wall_s=limits.wall_s,
-        cpu_s=limits.cpu_s,
-        memory_bytes=limits.memory_mb << 20,
-        pids=limits.pids,
-        disk_bytes=limits.disk_mb << 20,
-        output_bytes=limits.output_kb << 10,
-    )

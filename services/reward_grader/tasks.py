@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from pydantic import ValidationError
-
 from sandpiper.store.errors import CorruptObject, MissingObject
 from sandpiper.store.objects import ObjectStore
 from sandpiper.tasks.model import Task
@@ -44,8 +42,6 @@ class Tasks:
             expected_tests(task.hidden)
         except (MissingObject, CorruptObject) as error:
             raise NoVerdict("store", type(error).__name__, str(error)) from None
-        except ValidationError as error:
-            raise NoVerdict("grading", "bad_task", str(error)) from None
         except ValueError as error:
             raise NoVerdict("grading", "bad_task", str(error)) from None
         return task

@@ -14,6 +14,7 @@ from __future__ import annotations
 import structlog
 from sqlalchemy import select
 
+from sandpiper.execution import outcome_name
 from sandpiper.runs import RunDocument
 from sandpiper.store.blobs import blob_to_json
 from sandpiper.store.db.models import Attempt, Episode, PolicyVersion, Run, TaskRow, Turn
@@ -24,7 +25,6 @@ from sandpiper.v1 import common_pb2, grading_pb2, inference_pb2, sandbox_pb2
 from . import requests
 from .events import changed, finish, finished, parent_of
 from .harness import HARNESSES, Action
-from .harness.outcome import outcome_name
 from .harness.protocol import Message
 from .records import graded_fields, storable, usage_to_json
 from .states import EpisodeState

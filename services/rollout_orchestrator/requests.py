@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sandpiper.execution import execution_limits
 from sandpiper.ids import derived_id
 from sandpiper.runs import RunDocument
 from sandpiper.store.blobs import blob_from_json
@@ -12,8 +13,6 @@ from sandpiper.v1 import common_pb2, grading_pb2, inference_pb2, sandbox_pb2
 from .harness import Action
 from .harness.protocol import Message
 from .taskspec import TaskSpec
-
-MEBI = 1024 * 1024
 
 Request = inference_pb2.GenerateTurn | sandbox_pb2.SandboxCommand | grading_pb2.GradeEpisode
 
@@ -88,24 +87,10 @@ def run_action(
             sandbox_pb2.FileWrite(path=path, content=text.encode()) for path, text in sorted(files.items())
         ],
         argv=list(action.argv),
-        limits=execution_limits(task),
+        limits=execution_limits(task.limits),
         snapshot=True,
         destroy=last_turn,
         language=task.language,
-    )
-
-
-def execution_limits(task: TaskSpec) -> sandbox_pb2.ExecutionLimits:
-    """The task's limits in base units."""
-    limits = task.limits
-    return sandbox_pb2.ExecutionLimits(
-        wall_s=limits.wall_s,
-        cpu_s=limits.cpu_s,
-        memory_bytes=limits.memory_mb * MEBI,
-        pids=limits.pids,
-        disk_bytes=limits.disk_mb * MEBI,
-        output_bytes=limits.output_kb * 1024,
-        file_bytes=limits.disk_mb * MEBI,
     )
 
 

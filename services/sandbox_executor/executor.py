@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import structlog
 
 from sandpiper.clock import Clock
+from sandpiper.execution import outcome_name
 from sandpiper.store.errors import CorruptObject, MissingObject, StoreError
 from sandpiper.store.objects import ObjectStore
 from sandpiper.telemetry import metrics, tracing
@@ -101,9 +102,7 @@ class Executor:
         except Exception as error:
             log.exception("executor.bug", command_id=command.command_id)
             result = results.failed("sandbox", "internal", repr(error))
-        metrics.SANDBOX_EXECUTIONS.labels(
-            pb.Outcome.Name(result.outcome).removeprefix("OUTCOME_").lower()
-        ).inc()
+        metrics.SANDBOX_EXECUTIONS.labels(outcome_name(result.outcome)).inc()
         return result
 
     async def _execute(self, command: pb.SandboxCommand, queued_at: float) -> pb.SandboxResult:
@@ -217,7 +216,7 @@ class Executor:
         with tracing.span("sandbox.run", sandbox_id=command.sandbox_id, program=command.argv[0]) as span:
             evidence = await sandbox.run(spec)
             outcome = decide(evidence, bounds)
-            span.set_attribute("outcome", pb.Outcome.Name(outcome))
+            span.set_attribute("outcome", outcome_name(outcome))
         metrics.SANDBOX_RUN_SECONDS.observe(evidence.wall_s)
         return results.of_run(evidence, outcome)
 

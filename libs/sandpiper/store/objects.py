@@ -23,7 +23,7 @@ from sandpiper.store.errors import (
     StoreRefused,
     StoreUnavailable,
 )
-from sandpiper.store.s3 import S3, sha256_file
+from sandpiper.store.s3 import S3
 from sandpiper.store.settings import ObjectSettings
 from sandpiper.v1.common_pb2 import Blob
 
@@ -85,8 +85,7 @@ class ObjectStore:
     async def put_file(self, key: str, path: Path) -> Blob:
         """Store a file without reading it into memory as a whole."""
         size = (await asyncio.to_thread(path.stat)).st_size
-        digest = await asyncio.to_thread(sha256_file, path)
-        await self._calls.run(functools.partial(self._s3.put_file, key, path), size=size)
+        digest = await self._calls.run(functools.partial(self._s3.put_file, key, path), size=size)
         return self._blob(key, digest, size)
 
     async def get(self, blob: Blob | str) -> bytes:

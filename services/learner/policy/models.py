@@ -47,18 +47,25 @@ def empty_model(folder: Path) -> Any:
     return AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="sdpa")
 
 
-def export(model: Any, template: Path, folder: Path) -> Probe:
-    """Write bf16 weights and `template`'s configuration and tokenizer into `folder`; returns a probe."""
+def export(model: Any, template: Path, folder: Path, dtype: torch.dtype = torch.bfloat16) -> Probe:
+    """Write weights in `dtype`, and `template`'s configuration and tokenizer, into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    rounded = {name: value.to("cpu", torch.bfloat16) for name, value in untied(model).items()}
+    rounded = {name: value.to("cpu", dtype) for name, value in untied(model).items()}
     model.save_pretrained(folder, state_dict=rounded, max_shard_size="1TB")
     for path in template.iterdir():
         if path.suffix in AUXILIARY_SUFFIXES and _is_auxiliary(path):
             shutil.copyfile(path, folder / path.name)
-    _say_bf16(folder / "config.json")
+    _say_dtype(folder / "config.json", dtype)
     for path in folder.iterdir():
         path.chmod(0o644)
     return probe(model, rounded, template)
+
+
+def stored_dtype(folder: Path) -> torch.dtype:
+    """bf16 for a folder whose weights are stored so, else fp32, which holds all other types exactly."""
+    config = json.loads((folder / "config.json").read_text())
+    name = str(config.get("dtype") or config.get("torch_dtype"))
+    return torch.bfloat16 if name.endswith("bfloat16") else torch.float32
 
 
 def untied(model: Any) -> dict[str, Tensor]:
@@ -91,7 +98,7 @@ def _is_auxiliary(path: Path) -> bool:
     )
 
 
-def _say_bf16(path: Path) -> None:
+def _say_dtype(path: Path, dtype: torch.dtype) -> None:
     config = json.loads(path.read_text())
     config.pop("torch_dtype", None)
-    path.write_text(json.dumps(config | {"dtype": "bfloat16"}, indent=2))
+    path.write_text(json.dumps(config | {"dtype": str(dtype).removeprefix("torch.")}, indent=2))

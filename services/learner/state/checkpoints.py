@@ -1,15 +1,18 @@
 """Checkpoints: everything that a step changed, committed by one write, the manifest's.
 
 Invariants:
-* `checkpoints/<run>/<step>/manifest.json` is written after every object it names and deleted before any;
-* objects have names of their own per attempt, so a writer that lost the run cannot change a committed
-  checkpoint;
+* `checkpoints/<run>/<step>/manifest-<claim>.json` is written after every object it names and deleted before
+  any;
+* objects have names of their own per attempt and manifests per claim of the run, of which the newest counts:
+  a writer that lost the run without noticing cannot change what its successor committed;
 * step 0 has no state of its own: its weights are the published policy version 0.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import re
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,8 +24,8 @@ from sandpiper.v1.training_pb2 import TrainingStep
 from services.learner.state.blobs import blob_of
 from services.learner.state.ledger import Ledger
 
-MANIFEST = "manifest.json"
-STATE = "state.safetensors"
+MANIFEST = re.compile(r"manifest-(\d+)\.json")
+TENSORS = ".safetensors"
 LEDGER = "ledger.json.zst"
 
 
@@ -51,6 +54,8 @@ class CheckpointManifest(BaseModel):
 
     run_id: str
     step: int = Field(ge=0)
+    claim: int = Field(0, ge=0)
+    """Number of the writer's claim (`Controls.claim`); 0 at step 0."""
     version: int = Field(ge=0)
     """Of the policy that has these weights."""
     document: str
@@ -58,7 +63,7 @@ class CheckpointManifest(BaseModel):
     base: str = ""
     """What version 0 was."""
     files: dict[str, StoredFile] = {}
-    """state.safetensors (weights and AdamW state in fp32, rng) and ledger.json.zst."""
+    """What `workshop.save_state` writes (weights and AdamW state in fp32, rng) and ledger.json.zst."""
     offsets: dict[str, dict[int, int]] = {}
     """Topic -> partition -> offset from which on messages of this run may be unconsumed. For people: what
     counts are the ids in the ledger, since a broker that lost its log counts offsets anew."""
@@ -81,10 +86,10 @@ class Checkpoints:
 
     async def latest(self, run_id: str) -> tuple[CheckpointManifest, Blob] | None:
         """The newest committed checkpoint and its blob. Raises CorruptObject, StoreUnavailable."""
-        steps = await self.steps(run_id)
-        if not steps:
+        committed = await self._committed(run_id)
+        if not committed:
             return None
-        key = self._key(run_id, steps[-1], MANIFEST)
+        key = _manifest_key(run_id, *committed[-1])
         data = await self._objects.read(key)
         if data is None:  # pruned in between: a newer one is there
             return await self.latest(run_id)
@@ -95,38 +100,45 @@ class Checkpoints:
 
     async def steps(self, run_id: str) -> list[int]:
         """Committed steps, ascending."""
-        keys = await self._objects.list(f"checkpoints/{run_id}/")
-        found = (key.split("/") for key in keys if key.endswith(f"/{MANIFEST}"))
-        return sorted(int(parts[2]) for parts in found if len(parts) == 4)
+        return sorted({step for step, _ in await self._committed(run_id)})
+
+    async def _committed(self, run_id: str) -> list[tuple[int, int]]:
+        """Step and claim of every manifest, ascending."""
+        keys = [key.split("/") for key in await self._objects.list(f"checkpoints/{run_id}/")]
+        found = ((parts, MANIFEST.fullmatch(parts[3])) for parts in keys if len(parts) == 4)
+        return sorted((int(parts[2]), int(match[1])) for parts, match in found if match)
 
     async def put_state(
         self, run_id: str, step: int, attempt: str, state: Path, ledger: Ledger
     ) -> dict[str, StoredFile]:
-        """Store the objects of a checkpoint. They mean nothing until `commit`."""
+        """Store the files of the folder `state` and the ledger. They mean nothing until `commit`."""
         folder = f"{step}/{attempt}"
-        files = {
-            LEDGER: await self._objects.put(self._key(run_id, folder, LEDGER), ledger.encode()),
-            STATE: await self._objects.put_file(self._key(run_id, folder, STATE), state),
-        }
-        return {name: StoredFile.of(blob) for name, blob in files.items()}
+        blobs = {LEDGER: await self._objects.put(self._key(run_id, folder, LEDGER), ledger.encode())}
+        paths = sorted(await asyncio.to_thread(lambda: list(state.iterdir())))
+        uploads = (self._objects.put_file(self._key(run_id, folder, path.name), path) for path in paths)
+        # Side by side, since digests keep a core busy each; all are over before the first failure is told.
+        for path, done in zip(paths, await asyncio.gather(*uploads, return_exceptions=True), strict=True):
+            if isinstance(done, BaseException):
+                raise done
+            blobs[path.name] = done
+        return {name: StoredFile.of(blob) for name, blob in blobs.items()}
 
     async def commit(self, manifest: CheckpointManifest) -> Blob:
         """Make a checkpoint real."""
         data = manifest.model_dump_json(indent=1).encode()
-        return await self._objects.put(self._key(manifest.run_id, manifest.step, MANIFEST), data)
+        return await self._objects.put(_manifest_key(manifest.run_id, manifest.step, manifest.claim), data)
 
     async def ledger(self, manifest: CheckpointManifest) -> Ledger:
         """What had been consumed at `manifest`."""
         file = manifest.files.get(LEDGER)
         return Ledger.decode(await self._objects.get(file.blob())) if file else Ledger()
 
-    async def fetch_state(self, manifest: CheckpointManifest, path: Path) -> bool:
-        """Download weights and optimizer state to `path`, verified; False at step 0, which has none."""
-        file = manifest.files.get(STATE)
-        if file is None:
-            return False
-        await self._objects.get_to_file(file.blob(), path)
-        return True
+    async def fetch_state(self, manifest: CheckpointManifest, folder: Path) -> bool:
+        """Download weights and optimizer state into `folder`, verified; False at step 0, which has none."""
+        files = {name: file for name, file in manifest.files.items() if name.endswith(TENSORS)}
+        for name, file in files.items():
+            await self._objects.get_to_file(file.blob(), folder / name)
+        return bool(files)
 
     async def put_event(self, event: TrainingStep) -> None:
         """Keep a step's event beyond its checkpoint, to answer for its groups at any later time."""
@@ -143,15 +155,19 @@ class Checkpoints:
         behind."""
         keys = [key.split("/") for key in await self._objects.list(f"checkpoints/{run_id}/")]
         numbered = [parts for parts in keys if len(parts) > 3 and parts[2].isdigit()]
-        steps = sorted({int(p[2]) for p in numbered if p[3] == MANIFEST})
+        steps = sorted({int(p[2]) for p in numbered if MANIFEST.fullmatch(p[3])})
         kept = set(steps[max(0, len(steps) - keep) :])
         newest = max(steps, default=0)  # what lies beyond is under way
         gone = [parts for parts in numbered if int(parts[2]) not in kept and int(parts[2]) <= newest]
-        for parts in sorted(gone, key=lambda parts: parts[3] != MANIFEST):
+        for parts in sorted(gone, key=lambda parts: not MANIFEST.fullmatch(parts[3])):
             await self._objects.delete("/".join(parts))
 
     def _key(self, run_id: str, part: int | str, name: str) -> str:
         return f"checkpoints/{run_id}/{part}/{name}"
+
+
+def _manifest_key(run_id: str, step: int, claim: int) -> str:
+    return f"checkpoints/{run_id}/{step}/manifest-{claim:06d}.json"
 
 
 def encode_event(event: TrainingStep) -> str:

@@ -2,15 +2,16 @@
 
 Invariants:
 * `ended` is final;
-* a learner commits a step only while `owner.json` names its own token: the newest claim wins, an older
-  learner that is still computing finds out before it commits.
+* a learner commits a step only while `owner.json` holds its own claim: the newest wins, an older learner
+  that is still computing finds out before it commits;
+* claims of a run are numbered, so that what an older one commits late is known as such.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from sandpiper.store.objects import ObjectStore
 
@@ -24,6 +25,16 @@ class Control(BaseModel):
     reason: str = ""
     at: float = 0.0
     """When the command was sent, Unix seconds: an older one that is handled later (after a retry) is void."""
+
+
+class Claim(BaseModel):
+    """A learner's right to commit steps of a run, until the next claim."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    number: int = Field(ge=1)
+    token: str
+    """Of the process: two that claim at the same moment have the same number."""
 
 
 class Controls:
@@ -47,10 +58,21 @@ class Controls:
         await self._objects.put(f"checkpoints/{run_id}/control.json", control.model_dump_json().encode())
         return control
 
-    async def claim(self, run_id: str, token: str) -> None:
+    async def claim(self, run_id: str, token: str) -> Claim:
         """Become the run's one writer."""
-        await self._objects.put(f"checkpoints/{run_id}/owner.json", token.encode())
+        before = await self._owner(run_id)
+        claim = Claim(number=before.number + 1 if before else 1, token=token)
+        await self._objects.put(_owner_key(run_id), claim.model_dump_json().encode())
+        return claim
 
-    async def owns(self, run_id: str, token: str) -> bool:
+    async def holds(self, run_id: str, claim: Claim) -> bool:
         """True while no other learner has claimed the run."""
-        return await self._objects.read(f"checkpoints/{run_id}/owner.json") == token.encode()
+        return await self._owner(run_id) == claim
+
+    async def _owner(self, run_id: str) -> Claim | None:
+        data = await self._objects.read(_owner_key(run_id))
+        return None if data is None else Claim.model_validate_json(data)
+
+
+def _owner_key(run_id: str) -> str:
+    return f"checkpoints/{run_id}/owner.json"

@@ -91,6 +91,15 @@ class Trainer:
         )
         self.dirty = False
 
+    @property
+    def computes_in(self) -> torch.dtype:
+        """Type of the weights in matrix products, and so of published ones.
+
+        Rounded further, a step of 5e-5 would be lost in most weights (bf16 has 8 bits), and engines would
+        sample from a policy that hardly moved.
+        """
+        return self._placement.autocast or torch.float32
+
     def step(
         self, groups: Sequence[TakenGroup], version: int, cancelled: Callable[[], bool]
     ) -> dict[str, float]:

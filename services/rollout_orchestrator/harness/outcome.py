@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
+from sandpiper.execution import outcome_name
 from sandpiper.v1 import sandbox_pb2 as pb
-
-
-def outcome_name(outcome: pb.Outcome) -> str:
-    """The design's word for an outcome, for example `wall_timeout`."""
-    return pb.Outcome.Name(outcome).removeprefix("OUTCOME_").lower()
 
 
 def describe(result: pb.SandboxResult) -> str:

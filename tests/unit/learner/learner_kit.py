@@ -59,8 +59,9 @@ class MemoryS3:
         self.before_write(key)
         self.objects[key] = bytes(data)
 
-    def put_file(self, key: str, path: Path) -> None:
+    def put_file(self, key: str, path: Path) -> str:
         self.put(key, path.read_bytes())
+        return hashlib.sha256(self.objects[key]).hexdigest()
 
     def read(self, key: str) -> bytes:
         if key not in self.objects:

@@ -14,7 +14,8 @@ from sandpiper.runs import RunDocument
 from sandpiper.store import policies
 from sandpiper.topics import TRAJECTORIES
 from sandpiper.v1.training_pb2 import TrainingStep, TrajectoryGroup
-from services.learner.state.checkpoints import Checkpoints
+from services.learner.state.checkpoints import LEDGER, Checkpoints
+from services.learner.state.control import Claim
 from tests.unit.learner.learner_kit import (
     Bus,
     Crash,
@@ -130,7 +131,8 @@ async def weights(world: World) -> list[str]:
         ]
         state = await Checkpoints(objects).latest(RUN)
         assert state is not None
-        return [m.weights_sha256 for m in manifests] + [state[0].files["state.safetensors"].sha256]
+        tensors = [file.sha256 for name, file in sorted(state[0].files.items()) if name != LEDGER]
+        return [m.weights_sha256 for m in manifests] + tensors
     finally:
         await objects.close()
 
@@ -172,8 +174,8 @@ async def test_messages_are_not_committed_before_the_checkpoint(learner_folder: 
     await asyncio.wait_for(asyncio.gather(*tasks), 60)
     await learner.stop()
     keys = [key for key, _ in seen]
-    manifest = keys.index(f"checkpoints/{RUN}/1/manifest.json")
-    assert manifest > max(i for i, key in enumerate(keys) if key.endswith("state.safetensors"))
+    manifest = keys.index(f"checkpoints/{RUN}/1/manifest-000001.json")
+    assert manifest > max(i for i, key in enumerate(keys) if key.endswith("weights.safetensors"))
     assert keys.index(f"policies/{RUN}/1/manifest.json") > manifest
     record = keys.index(f"checkpoints/{RUN}/steps/1.binpb")
     assert not any(done for _, done in seen[: record + 1])
@@ -216,12 +218,13 @@ async def test_an_unnoticed_loss_is_found_before_the_commit(learner_folder: Path
         await asyncio.wait_for(asyncio.gather(*(old.deliver(g) for g in world.groups[0])), 60)
         # Someone else claims the run while nobody tells `old`.
         owner = f"checkpoints/{RUN}/owner.json"
+        other = Claim(number=7, token="someone-else")
         stolen = {"times": 0}
 
         def steal(key: str) -> None:
-            if key.endswith("state.safetensors") and not stolen["times"]:
+            if key.endswith("weights.safetensors") and not stolen["times"]:
                 stolen["times"] = 1
-                world.s3.objects[owner] = b"someone-else"
+                world.s3.objects[owner] = other.model_dump_json().encode()
 
         world.s3.before_write = steal
         await asyncio.wait_for(asyncio.gather(*(old.deliver(g) for g in world.groups[1])), 60)
@@ -230,7 +233,7 @@ async def test_an_unnoticed_loss_is_found_before_the_commit(learner_folder: Path
     assert {step: len(events) for step, events in world.steps().items() if step == 2} == {2: 1}
     latest = await Checkpoints(store_of(world.s3)).latest(RUN)
     assert latest is not None
-    assert latest[0].step == 2
+    assert (latest[0].step, latest[0].claim) == (2, 8)
 
 
 async def _claimed(learner: Learner) -> None:

@@ -416,7 +416,7 @@ async def test_old_checkpoints_and_policies_are_pruned(learner_folder: Path, s3:
         published = await policies.versions(learner.objects, RUN)
         # A group of a step whose checkpoint is gone is still answered for.
         await asyncio.wait_for(learner.deliver(await put_group(learner.objects, RUN, 0)), 10)
-    assert len([key for key in s3.objects if key.endswith("state.safetensors")]) == 2
+    assert len([key for key in s3.objects if key.endswith("weights.safetensors")]) == 2
     assert published == [0, 4]
     assert bus.steps()[-1].step == 1
 
@@ -437,7 +437,7 @@ async def test_an_outage_during_a_step_delays_it_and_nothing_else(
     failing = {"left": 3}
 
     def fail(key: str) -> None:
-        if "state.safetensors" in key and failing["left"]:
+        if "weights.safetensors" in key and failing["left"]:
             failing["left"] -= 1
             raise StoreUnavailable("away")
 

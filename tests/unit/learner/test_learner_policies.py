@@ -27,7 +27,9 @@ from services.learner.policy.tiny import tiny_folder
 from services.learner.training.batches import collate
 from services.learner.training.forward import token_logprobs
 from services.learner.training.packing import build
-from tests.unit.learner.learner_kit import MemoryS3, sequence, store_of
+from services.learner.training.trainer import Placement, Trainer
+from services.learner.workshop import export_policy
+from tests.unit.learner.learner_kit import MemoryS3, document, sequence, store_of
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +103,24 @@ def test_a_published_folder_loads_elsewhere_with_equal_logprobs(tiny: Path, tmp_
     assert torch.allclose(ours, found, atol=1e-4)
     assert AutoTokenizer.from_pretrained(tmp_path / "out").decode([20, 21]) != ""
     assert json.loads((tmp_path / "out" / "config.json").read_text())["dtype"] == "bfloat16"
+
+
+@pytest.mark.parametrize("autocast", [None, torch.bfloat16])
+def test_published_weights_are_those_that_the_learner_computes_with(
+    tiny: Path, tmp_path: Path, autocast: torch.dtype | None
+) -> None:
+    trainer = Trainer(load_model(tiny), document(), Placement(torch.device("cpu"), autocast))
+    with torch.no_grad():
+        for parameter in trainer.model.parameters():
+            parameter.add_(torch.full_like(parameter, 3e-5))  # less than a unit of bf16 in most weights
+    export_policy(trainer, tiny, tmp_path / "out")
+    published = tensors(tmp_path / "out")
+    exact = {name: value.detach() for name, value in trainer.model.named_parameters()}
+    for name in published.keys() & exact.keys():
+        assert torch.equal(published[name], exact[name].to(autocast or torch.float32)), name
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["dtype"] == (
+        "float32" if autocast is None else "bfloat16"
+    )
 
 
 def test_exporting_an_unchanged_model_gives_the_same_weights(tiny: Path, tmp_path: Path) -> None:

@@ -59,12 +59,22 @@ def manifest(step: int, files: dict[str, object] | None = None) -> CheckpointMan
     )
 
 
+STATE = {"weights.safetensors": b"tensors", "exp_avg.safetensors": b"moments"}
+
+
+def state_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    for name, data in STATE.items():
+        (folder / name).write_bytes(data)
+    return folder
+
+
 async def test_the_newest_manifest_is_the_checkpoint(tmp_path: Path) -> None:
     s3 = MemoryS3()
     checkpoints = Checkpoints(store_of(s3))
     assert await checkpoints.latest("r") is None
-    state = tmp_path / "state"
-    state.write_bytes(b"tensors")
+    state = state_folder(tmp_path)
     for step in (9, 10):
         files = await checkpoints.put_state("r", step, "try-1", state, Ledger().with_step(entry(step, "g")))
         await checkpoints.commit(manifest(step).model_copy(update={"files": files}))
@@ -77,8 +87,8 @@ async def test_the_newest_manifest_is_the_checkpoint(tmp_path: Path) -> None:
     assert newest.training_step(blob).group_ids == ["g10"]
     assert (await checkpoints.ledger(newest)).step_of("g") == 10
     assert await checkpoints.fetch_state(newest, tmp_path / "got")
-    assert (tmp_path / "got").read_bytes() == b"tensors"
-    s3.objects["checkpoints/r/10/manifest.json"] = b"{"
+    assert {path.name: path.read_bytes() for path in (tmp_path / "got").iterdir()} == STATE
+    s3.objects["checkpoints/r/10/manifest-000000.json"] = b"{"
     with pytest.raises(CorruptObject):
         await checkpoints.latest("r")
 
@@ -86,8 +96,7 @@ async def test_the_newest_manifest_is_the_checkpoint(tmp_path: Path) -> None:
 async def test_pruning_takes_the_manifest_first_and_keeps_what_is_newer(tmp_path: Path) -> None:
     s3 = MemoryS3()
     checkpoints = Checkpoints(store_of(s3))
-    state = tmp_path / "state"
-    state.write_bytes(b"tensors")
+    state = state_folder(tmp_path)
     for step in (1, 2, 3):
         await checkpoints.put_state("r", step, "a", state, Ledger())
         await checkpoints.commit(manifest(step))
@@ -97,7 +106,7 @@ async def test_pruning_takes_the_manifest_first_and_keeps_what_is_newer(tmp_path
     deleted: list[str] = []
     s3.before_write = deleted.append
     await checkpoints.prune("r", 2)
-    assert deleted[0] == "delete checkpoints/r/1/manifest.json"
+    assert deleted[0] == "delete checkpoints/r/1/manifest-000000.json"
     assert await checkpoints.steps("r") == [2, 3]
     assert s3.list("checkpoints/r/4/under-way/")
     assert not s3.list("checkpoints/r/1/")
@@ -107,9 +116,9 @@ async def test_pruning_takes_the_manifest_first_and_keeps_what_is_newer(tmp_path
 async def test_keeping_no_checkpoint_of_a_finished_run_keeps_none(tmp_path: Path) -> None:
     s3 = MemoryS3()
     checkpoints = Checkpoints(store_of(s3))
-    (tmp_path / "state").write_bytes(b"tensors")
+    state = state_folder(tmp_path)
     for step in (1, 2):
-        await checkpoints.put_state("r", step, "a", tmp_path / "state", Ledger())
+        await checkpoints.put_state("r", step, "a", state, Ledger())
         await checkpoints.commit(manifest(step))
     await checkpoints.prune("r", 0)
     assert await checkpoints.steps("r") == []
@@ -136,11 +145,22 @@ async def test_a_command_that_is_handled_late_does_not_undo_a_newer_one() -> Non
 
 async def test_the_newest_claim_owns_a_run() -> None:
     controls = Controls(store_of(MemoryS3()))
-    assert not await controls.owns("r", "a")
-    await controls.claim("r", "a")
-    assert await controls.owns("r", "a")
-    await controls.claim("r", "b")
-    assert [await controls.owns("r", token) for token in "ab"] == [False, True]
+    first = await controls.claim("r", "a")
+    assert await controls.holds("r", first)
+    second = await controls.claim("r", "b")
+    assert second.number == first.number + 1
+    assert [await controls.holds("r", claim) for claim in (first, second)] == [False, True]
+    assert not await controls.holds("other", second)
+
+
+async def test_what_an_older_claim_commits_late_does_not_count() -> None:
+    checkpoints = Checkpoints(store_of(MemoryS3()))
+    await checkpoints.commit(manifest(3).model_copy(update={"claim": 2, "base": "successor"}))
+    await checkpoints.commit(manifest(3).model_copy(update={"claim": 1, "base": "stalled"}))
+    found = await checkpoints.latest("r")
+    assert found is not None
+    assert found[0].base == "successor"
+    assert await checkpoints.steps("r") == [3]
 
 
 def test_scratch_of_a_killed_process_is_removed_and_of_a_live_one_is_not(tmp_path: Path) -> None:

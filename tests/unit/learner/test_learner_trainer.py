@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from sandpiper.runs import RunDocument
 from services.learner.training.batches import collate
@@ -20,7 +19,7 @@ from services.learner.training.packing import build
 from services.learner.training.sequences import TrainSequence
 from services.learner.training.trainer import StepCancelled, StepRefused, TakenGroup, Trainer
 from services.learner.training.update import judge, plan
-from services.learner.workshop import save_state
+from services.learner.workshop import load_state, save_state
 from tests.unit.learner.learner_kit import (
     CPU,
     document,
@@ -82,7 +81,7 @@ def test_an_interrupted_training_is_bit_for_bit_an_uninterrupted_one(tmp_path: P
         first.step(groups_of(version), version, never)
     save_state(first, tmp_path / "state")
     second = trainer(seed=99)  # other weights: the checkpoint must replace all of them
-    second.restore(load_file(tmp_path / "state"))
+    second.restore(load_state(tmp_path / "state"))
     for version in range(2, 4):
         second.step(groups_of(version), version, never)
     assert same(straight, second)

@@ -12,7 +12,7 @@ from sandpiper.cli.client import SandpiperClient
 from sandpiper.cli.context import Connection
 from sandpiper.cli.errors import RUN_FAILED, BadInput
 from sandpiper.cli.options import AsJson, Timeout
-from sandpiper.cli.render import console, duration, percent, print_json
+from sandpiper.cli.render import console, duration, percent, print_json, table
 from sandpiper.cli.transport import Json
 from sandpiper.cli.watch import watch_run
 from sandpiper.demo.stats import pass_rate, wilson
@@ -31,6 +31,7 @@ def evaluate(
     samples: Annotated[int, typer.Option(min=1, help="Episodes per task.")] = 1,
     temperature: Annotated[float, typer.Option(min=0, max=4, help="0 is greedy.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Of the sampling.")] = 0,
+    by_task: Annotated[bool, typer.Option("--by-task", help="Also show the rate of each task.")] = False,
     timeout: Timeout = None,
     as_json: AsJson = False,
 ) -> None:
@@ -41,6 +42,8 @@ def evaluate(
     Examples:
 
         sandpiper eval --policy starter --tasks starter
+
+        sandpiper eval --policy starter --tasks starter --split train --samples 8 --temperature 1 --by-task
 
         sandpiper eval --policy run-01…@8 --tasks starter --split heldout --json
     """
@@ -65,6 +68,8 @@ def evaluate(
         print_json(result)
     else:
         _print(result)
+        if by_task:
+            _print_tasks(result["by_task"])
     if done["state"] != "succeeded":
         raise typer.Exit(RUN_FAILED)
 
@@ -114,6 +119,10 @@ def summarise(client: SandpiperClient, run: Json, policy: str, tasks: str, split
         "ci_low": interval.low,
         "ci_high": interval.high,
         "without_verdict": without,
+        "by_task": {
+            task: {"passed": sum(values), "episodes": len(values)}
+            for task, values in sorted(outcomes.items())
+        },
         "seconds": run["progress"]["elapsed_s"],
     }
 
@@ -133,3 +142,14 @@ def _print(result: dict[str, Any]) -> None:
         out.print(
             f"the evaluation is {result['state']}: {result['reason'] or 'no reason given'}", markup=False
         )
+
+
+def _print_tasks(by_task: dict[str, dict[str, int]]) -> None:
+    """Hardest first."""
+    rows = sorted((counts["passed"] / counts["episodes"], task, counts) for task, counts in by_task.items())
+    console().print(
+        table(
+            ("task", "passed", "episodes", "pass@1"),
+            [(task, counts["passed"], counts["episodes"], percent(rate)) for rate, task, counts in rows],
+        )
+    )

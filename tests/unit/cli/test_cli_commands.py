@@ -253,6 +253,10 @@ def test_eval_counts_verdicts_only(command: Command, api: FakeApi) -> None:
     shown = command(*arguments[:-1]).output
     assert "pass@1 66.7 %" in shown
     assert "1 episodes have no verdict" in shown
+    assert found["by_task"]["t2"] == {"passed": 0, "episodes": 1}
+    assert "t3" not in found["by_task"]
+    by_task = [line.split() for line in command(*arguments[:-1], "--by-task").output.splitlines()[-3:]]
+    assert [row[:3] for row in by_task] == [["t2", "0", "1"], ["t0", "1", "1"], ["t1", "1", "1"]]
 
 
 def test_a_failed_evaluation_is_exit_4(command: Command, api: FakeApi) -> None:

@@ -86,6 +86,28 @@ async def test_a_refusal_is_not_retried(status: int) -> None:
     assert len(server.seen) == 1
 
 
+async def test_a_file_is_sent_again_as_a_whole_and_digested_once_per_try(tmp_path: Path) -> None:
+    data = b"0123456789" * 300_000
+    (tmp_path / "file").write_bytes(data)
+    with serving(answer(503, code="SlowDown"), answer(500), answer(200)) as server:
+        async with client(server.settings) as store:
+            blob = await store.put_file("folder/a file", tmp_path / "file")
+    assert blob.sha256 == hashlib.sha256(data).hexdigest()
+    assert blob.bytes == len(data)
+    assert [(method, path.partition("?")[0]) for method, path in server.seen] == [
+        ("PUT", "/sandpiper/folder/a%20file")
+    ] * 3
+
+
+async def test_a_refused_file_says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"data")
+    with serving(answer(403, code="AccessDenied")) as server:
+        async with client(server.settings) as store:
+            with pytest.raises(StoreRefused, match="403.*AccessDenied"):
+                await store.put_file("key", tmp_path / "file")
+    assert len(server.seen) == 1
+
+
 async def test_absent_is_an_answer_not_a_failure() -> None:
     with serving(answer(404, code="NoSuchKey")) as server:
         async with client(server.settings) as store:

@@ -103,7 +103,7 @@ async def test_a_refused_file_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"data")
     with serving(answer(403, code="AccessDenied")) as server:
         async with client(server.settings) as store:
-            with pytest.raises(StoreRefused, match="403.*AccessDenied"):
+            with pytest.raises(StoreRefused, match=r"403.*AccessDenied"):
                 await store.put_file("key", tmp_path / "file")
     assert len(server.seen) == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import structlog
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 from sandpiper.telemetry import metrics, tracing
@@ -11,7 +12,11 @@ from sandpiper.v1.training_pb2 import TrainingStep
 from services.learner.buffer import Place, Take, Waiting
 from services.learner.training.trainer import TakenGroup
 
+log = structlog.get_logger(__name__)
 _ids = RandomIdGenerator()
+
+FRESH_LOG_RATIO = 0.05
+"""Mean |log π_old − log π_b| on fresh data beyond what rounding explains (see docs/algorithms.md)."""
 
 
 def event_of(
@@ -71,7 +76,15 @@ def trace_episodes(
 
 
 def observe(event: TrainingStep, take: Take) -> None:
-    """Prometheus."""
+    """Prometheus, and a warning where engine and learner do not have the same policy."""
+    values = event.metrics
+    if not values["staleness_max"] and values["engine_log_ratio_abs"] > FRESH_LOG_RATIO:
+        log.warning(
+            "engine_and_learner_disagree",
+            run_id=event.run_id,
+            step=event.step,
+            mean_abs_log_ratio=values["engine_log_ratio_abs"],
+        )
     metrics.TRAINING_STEP_SECONDS.observe(event.seconds)
     metrics.TRAINING_STEPS.inc()
     metrics.TRAJECTORIES_TRAINED.inc(len(event.episode_ids))

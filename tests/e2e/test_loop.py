@@ -17,7 +17,7 @@ import zstandard
 
 from sandpiper.v1.events_pb2 import EpisodeEvent
 from tests.e2e.otlp import SeenSpan
-from tests.e2e.support import STEPS, Trained
+from tests.e2e.support import STEPS, Trained, tiny_document
 
 OVER = {"trained", "discarded", "failed"}
 SERVICES = {"api", "rollout-orchestrator", "inference", "sandbox-executor", "reward-grader", "learner"}
@@ -40,6 +40,16 @@ def test_the_run_succeeds_with_its_steps(trained: Trained) -> None:
     assert trained.run["state"] == "succeeded", trained.run["reason"]
     assert trained.run["step"] == STEPS
     assert [step["step"] for step in trained.client.steps(trained.run["id"])] == list(range(1, STEPS + 1))
+
+
+def test_engine_and_learner_have_the_same_policy_after_every_step(trained: Trained) -> None:
+    document = tiny_document(trained.run["task_set_id"])
+    document["algorithm"] |= {"max_staleness": 0, "learning_rate": 3e-4}
+    run = trained.client.wait_run(trained.client.create_run(document)["id"], timeout_s=180)
+    steps = list(trained.client.steps(run["id"]))
+    assert len(steps) == STEPS
+    assert {step["metrics"]["staleness_max"] for step in steps} == {0.0}
+    assert max(step["metrics"]["engine_log_ratio_abs"] for step in steps) < 1e-3
 
 
 def test_every_episode_is_terminal_exactly_once(trained: Trained) -> None:

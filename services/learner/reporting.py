@@ -15,8 +15,8 @@ from services.learner.training.trainer import TakenGroup
 log = structlog.get_logger(__name__)
 _ids = RandomIdGenerator()
 
-FRESH_LOG_RATIO = 0.05
-"""Mean |log π_old − log π_b| on fresh data beyond what rounding explains (see docs/algorithms.md)."""
+FRESH_LOG_RATIO = 0.03
+"""Mean |log π_old − log π_b| on fresh data beyond what rounding in an engine explains."""
 
 
 def event_of(

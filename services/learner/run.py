@@ -49,7 +49,7 @@ class LearnerRun:
     """Its partition of `trajectories` is ours."""
     partition: int | None = None
     claim: Claim | None = None
-    """Ours, if we have claimed the run."""
+    """Our last one; another learner's may be newer."""
     needs_refresh: bool = True
     healed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while the events of the newest checkpoint are known to be out."""

@@ -172,6 +172,7 @@ class Steps:
             run_id=run.run_id,
             step=event.step,
             claim=claim.number,
+            token=claim.token,
             version=event.step,
             document=before.manifest.document,
             base=before.manifest.base,

@@ -62,9 +62,10 @@ def save_state(trainer: Trainer, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     kinds: dict[str, dict[str, Tensor]] = defaultdict(dict)
     for name, value in trainer.tensors().items():
-        kinds[name.partition("/")[0]][name] = value.detach().cpu().contiguous()
+        kinds[name.partition("/")[0]][name] = value
     for kind, tensors in kinds.items():
-        save_file(tensors, folder / f"{kind}.safetensors")
+        on_host = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        save_file(on_host, folder / f"{kind}.safetensors")
 
 
 def load_state(folder: Path) -> dict[str, Tensor]:

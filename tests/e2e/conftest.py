@@ -26,7 +26,9 @@ def trained() -> Iterator[Trained]:
                 "OTEL_EXPORTER_OTLP_ENDPOINT": traces.endpoint,
                 "OTEL_BSP_SCHEDULE_DELAY": "500",
             }
-            stack = start_stack(data_dir, engine="torch", env=env, service_env=PRESETS["tiny"].service_env)
+            service_env = dict(PRESETS["tiny"].service_env)
+            service_env["inference"] = service_env["inference"] | {"SANDPIPER_TORCH__DTYPE": "float32"}
+            stack = start_stack(data_dir, engine="torch", env=env, service_env=service_env)
             try:
                 with SandpiperClient(stack.api_url) as client:
                     task_set = client.submit_task_set(ROOT / "examples" / "tasks" / "tiny")

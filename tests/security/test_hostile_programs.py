@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from sandpiper.execution import outcome_name
 from sandpiper.v1 import sandbox_pb2 as pb
 from services.sandbox_executor.backend.bubblewrap.backend import BubblewrapBackend
 from services.sandbox_executor.backend.protocol import (
@@ -87,7 +88,7 @@ async def test_hostile_program(backend: BubblewrapBackend, program: Path, bait: 
         attack = _attack(hostile, program.name, text, bait, bounds)
         evidence, beside = await asyncio.gather(attack, _live(neighbour))
         took = time.monotonic() - began
-        outcome = pb.Outcome.Name(decide(evidence, bounds)).removeprefix("OUTCOME_").lower()
+        outcome = outcome_name(decide(evidence, bounds))
         assert b"ESCAPED" not in evidence.stdout + evidence.stderr, evidence.stdout
         assert outcome in header.expected, evidence
         assert took < header.within

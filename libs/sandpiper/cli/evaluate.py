@@ -31,7 +31,9 @@ def evaluate(
     samples: Annotated[int, typer.Option(min=1, help="Episodes per task.")] = 1,
     temperature: Annotated[float, typer.Option(min=0, max=4, help="0 is greedy.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Of the sampling.")] = 0,
-    by_task: Annotated[bool, typer.Option("--by-task", help="Also show the rate of each task.")] = False,
+    by_task: Annotated[
+        bool, typer.Option("--by-task", help="Also show the rate of each task (--json has it anyway).")
+    ] = False,
     timeout: Timeout = None,
     as_json: AsJson = False,
 ) -> None:

@@ -55,7 +55,7 @@ PRESETS: dict[str, Preset] = {
         tasks=EXAMPLES / "tasks" / "starter",
         run=EXAMPLES / "runs" / "smollm2.yaml",
         engine="auto",
-        eval_samples=1,
+        eval_samples=2,
         torch_replicas=2,
     ),
     "tiny": Preset(

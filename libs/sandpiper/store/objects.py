@@ -82,10 +82,14 @@ class ObjectStore:
             await self._calls.run(functools.partial(self._s3.put, key, data), size=len(data))
         return self._blob(key, digest, len(data))
 
-    async def put_file(self, key: str, path: Path) -> Blob:
-        """Store a file without reading it into memory as a whole."""
+    async def put_file(self, key: str, path: Path, together: int = 0) -> Blob:
+        """Store a file without reading it into memory as a whole.
+
+        `together`: bytes of all files that are sent at the same time, for the deadline.
+        """
         size = (await asyncio.to_thread(path.stat)).st_size
-        digest = await self._calls.run(functools.partial(self._s3.put_file, key, path), size=size)
+        send = functools.partial(self._s3.put_file, key, path)
+        digest = await self._calls.run(send, size=max(size, together))
         return self._blob(key, digest, size)
 
     async def get(self, blob: Blob | str) -> bytes:

@@ -29,7 +29,8 @@ from sandpiper.store.settings import ObjectSettings
 CHUNK = 1 << 20
 ONE_REQUEST = 5 << 30
 """Largest object that S3 takes in one PUT, bytes."""
-UPLOAD_PERMIT = timedelta(hours=6)
+UPLOAD_PERMIT = timedelta(minutes=15)
+"""A signed address is looked at when the request begins; the rest is for clocks that differ."""
 _ABSENT = {"NoSuchKey", "NoSuchObject", "ResourceNotFound"}
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _TRANSIENT = {"SlowDown", "SlowDownRead", "SlowDownWrite", "InternalError", "RequestTimeout", "NoSuchBucket"}
@@ -44,6 +45,12 @@ def _named(code: str, status: int, what: str) -> StoreError:
     return StoreRefused(what)
 
 
+def _refusal(status: int, body: str, what: str = "the store") -> StoreError:
+    """The error of ours for an answer whose body may be an S3 error document."""
+    found = _CODE.search(body)
+    return _named(found[1] if found else "", status, f"{what}: HTTP {status}: {body[:500]}")
+
+
 @contextmanager
 def _failures_named() -> Iterator[None]:
     try:
@@ -54,9 +61,7 @@ def _failures_named() -> Iterator[None]:
         raise _named(error.code or "", status, what) from error
     except InvalidResponseError as error:
         # rclone labels its errors text/xml, which the client does not parse.
-        status, body = error._code, error._body or ""
-        found = _CODE.search(body)
-        raise _named(found[1] if found else "", status, f"HTTP {status}: {body[:500]}") from error
+        raise _refusal(error._code, error._body or "") from error
     except (ServerError, urllib3.exceptions.HTTPError) as error:
         raise StoreUnavailable(f"{type(error).__name__}: {error}") from error
 
@@ -75,7 +80,7 @@ class _Digesting:
         self._digest = hashlib.sha256()
 
     def read(self, size: int = -1) -> bytes:
-        part = self._file.read(max(size, CHUNK))
+        part = self._file.read(size)
         self._digest.update(part)
         return part
 
@@ -92,7 +97,10 @@ class S3:
             timeout=urllib3.Timeout(connect=settings.connect_timeout_s, read=settings.read_timeout_s),
             maxsize=settings.connections,
             retries=urllib3.Retry(total=0),
+            blocksize=CHUNK,
         )
+        # urllib3 sends a body under the connect timeout, which is too short for a store that flushes a disk.
+        self._upload_timeout = urllib3.Timeout(connect=settings.read_timeout_s, read=settings.read_timeout_s)
         self._client: Any = Minio(
             settings.endpoint,
             access_key=settings.access_key or None,
@@ -130,6 +138,7 @@ class S3:
 
         The address is signed, the bytes are not: over plain HTTP the client would digest them once more and
         so would the store, and on a processor without SHA instructions digests take longer than the upload.
+        Damage on the way is therefore found by whoever reads the object with its digest, not by the store.
         """
         with path.open("rb") as file, _failures_named():
             size = os.fstat(file.fileno()).st_size
@@ -137,14 +146,17 @@ class S3:
                 self._client.put_object(self._bucket, key, file, size)
                 return sha256_file(path)
             url = self._client.presigned_put_object(self._bucket, key, expires=UPLOAD_PERMIT)
-            body = _Digesting(file)
-            answer = self._pool.request("PUT", url, body=body, headers={"Content-Length": str(size)})
+            return self._send(key, url, _Digesting(file), size)
+
+    def _send(self, key: str, url: str, body: _Digesting, size: int) -> str:
+        headers = {"Content-Length": str(size)}
+        try:
+            answer = self._pool.request("PUT", url, body=body, headers=headers, timeout=self._upload_timeout)
+        except urllib3.exceptions.HTTPError as error:  # whose text may hold the signed address
+            reason = getattr(error, "reason", None) or error
+            raise StoreUnavailable(f"{key}: {type(reason).__name__} while it was sent") from None
         if answer.status >= 300:
-            text = answer.data.decode("utf-8", "replace")
-            found = _CODE.search(text)
-            raise _named(
-                found[1] if found else "", answer.status, f"{key}: HTTP {answer.status}: {text[:500]}"
-            )
+            raise _refusal(answer.status, answer.data.decode("utf-8", "replace"), key)
         return body.hexdigest()
 
     def read(self, key: str) -> bytes:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
@@ -47,25 +48,27 @@ def empty_model(folder: Path) -> Any:
     return AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="sdpa")
 
 
-def export(model: Any, template: Path, folder: Path, dtype: torch.dtype = torch.bfloat16) -> Probe:
+def export(model: Any, template: Path, folder: Path, dtype: torch.dtype) -> Probe:
     """Write weights in `dtype`, and `template`'s configuration and tokenizer, into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    rounded = {name: value.to("cpu", dtype) for name, value in untied(model).items()}
-    model.save_pretrained(folder, state_dict=rounded, max_shard_size="1TB")
+    weights = {name: value.to("cpu", dtype) for name, value in untied(model).items()}
+    model.save_pretrained(folder, state_dict=weights, max_shard_size="1TB")
     for path in template.iterdir():
         if path.suffix in AUXILIARY_SUFFIXES and _is_auxiliary(path):
             shutil.copyfile(path, folder / path.name)
     _say_dtype(folder / "config.json", dtype)
     for path in folder.iterdir():
         path.chmod(0o644)
-    return probe(model, rounded, template)
+    return probe(model, weights, template)
 
 
 def stored_dtype(folder: Path) -> torch.dtype:
-    """bf16 for a folder whose weights are stored so, else fp32, which holds all other types exactly."""
-    config = json.loads((folder / "config.json").read_text())
-    name = str(config.get("dtype") or config.get("torch_dtype"))
-    return torch.bfloat16 if name.endswith("bfloat16") else torch.float32
+    """bf16 for a folder whose weights are all stored so, else fp32, which holds all other types exactly."""
+    found = set()
+    for path in folder.glob("*.safetensors"):
+        with safe_open(path, "pt") as file:
+            found |= {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118  (not a dict)
+    return torch.bfloat16 if found == {"BF16"} else torch.float32
 
 
 def untied(model: Any) -> dict[str, Tensor]:

@@ -1,8 +1,8 @@
 """Checkpoints: everything that a step changed, committed by one write, the manifest's.
 
 Invariants:
-* `checkpoints/<run>/<step>/manifest-<claim>.json` is written after every object it names and deleted before
-  any;
+* `checkpoints/<run>/<step>/manifest-<claim>-<token>.json` is written after every object it names and deleted
+  before any;
 * objects have names of their own per attempt and manifests per claim of the run, of which the newest counts:
   a writer that lost the run without noticing cannot change what its successor committed;
 * step 0 has no state of its own: its weights are the published policy version 0.
@@ -24,7 +24,7 @@ from sandpiper.v1.training_pb2 import TrainingStep
 from services.learner.state.blobs import blob_of
 from services.learner.state.ledger import Ledger
 
-MANIFEST = re.compile(r"manifest-(\d+)\.json")
+MANIFEST = re.compile(r"manifest-(\d+)(-[\w-]+)?\.json")
 TENSORS = ".safetensors"
 LEDGER = "ledger.json.zst"
 
@@ -55,7 +55,9 @@ class CheckpointManifest(BaseModel):
     run_id: str
     step: int = Field(ge=0)
     claim: int = Field(0, ge=0)
-    """Number of the writer's claim (`Controls.claim`); 0 at step 0."""
+    """Number of the writer's claim (`Controls.claim`); 0 at step 0, which needs none."""
+    token: str = ""
+    """Of the writer's claim."""
     version: int = Field(ge=0)
     """Of the policy that has these weights."""
     document: str
@@ -89,7 +91,7 @@ class Checkpoints:
         committed = await self._committed(run_id)
         if not committed:
             return None
-        key = _manifest_key(run_id, *committed[-1])
+        key = committed[-1][2]
         data = await self._objects.read(key)
         if data is None:  # pruned in between: a newer one is there
             return await self.latest(run_id)
@@ -100,13 +102,13 @@ class Checkpoints:
 
     async def steps(self, run_id: str) -> list[int]:
         """Committed steps, ascending."""
-        return sorted({step for step, _ in await self._committed(run_id)})
+        return sorted({step for step, _, _ in await self._committed(run_id)})
 
-    async def _committed(self, run_id: str) -> list[tuple[int, int]]:
-        """Step and claim of every manifest, ascending."""
+    async def _committed(self, run_id: str) -> list[tuple[int, int, str]]:
+        """Step, claim and key of every manifest, ascending."""
         keys = [key.split("/") for key in await self._objects.list(f"checkpoints/{run_id}/")]
         found = ((parts, MANIFEST.fullmatch(parts[3])) for parts in keys if len(parts) == 4)
-        return sorted((int(parts[2]), int(match[1])) for parts, match in found if match)
+        return sorted((int(parts[2]), int(match[1]), "/".join(parts)) for parts, match in found if match)
 
     async def put_state(
         self, run_id: str, step: int, attempt: str, state: Path, ledger: Ledger
@@ -115,8 +117,11 @@ class Checkpoints:
         folder = f"{step}/{attempt}"
         blobs = {LEDGER: await self._objects.put(self._key(run_id, folder, LEDGER), ledger.encode())}
         paths = sorted(await asyncio.to_thread(lambda: list(state.iterdir())))
-        uploads = (self._objects.put_file(self._key(run_id, folder, path.name), path) for path in paths)
-        # Side by side, since digests keep a core busy each; all are over before the first failure is told.
+        together = sum(path.stat().st_size for path in paths)
+        # Side by side, since digests keep a core busy each.
+        uploads = (
+            self._objects.put_file(self._key(run_id, folder, path.name), path, together) for path in paths
+        )
         for path, done in zip(paths, await asyncio.gather(*uploads, return_exceptions=True), strict=True):
             if isinstance(done, BaseException):
                 raise done
@@ -126,7 +131,9 @@ class Checkpoints:
     async def commit(self, manifest: CheckpointManifest) -> Blob:
         """Make a checkpoint real."""
         data = manifest.model_dump_json(indent=1).encode()
-        return await self._objects.put(_manifest_key(manifest.run_id, manifest.step, manifest.claim), data)
+        mark = f"-{manifest.token}" if manifest.token else ""
+        name = f"manifest-{manifest.claim:06d}{mark}.json"
+        return await self._objects.put(self._key(manifest.run_id, manifest.step, name), data)
 
     async def ledger(self, manifest: CheckpointManifest) -> Ledger:
         """What had been consumed at `manifest`."""
@@ -136,7 +143,7 @@ class Checkpoints:
     async def fetch_state(self, manifest: CheckpointManifest, folder: Path) -> bool:
         """Download weights and optimizer state into `folder`, verified; False at step 0, which has none."""
         files = {name: file for name, file in manifest.files.items() if name.endswith(TENSORS)}
-        for name, file in files.items():
+        for name, file in files.items():  # one by one: a restore is rare
             await self._objects.get_to_file(file.blob(), folder / name)
         return bool(files)
 
@@ -164,10 +171,6 @@ class Checkpoints:
 
     def _key(self, run_id: str, part: int | str, name: str) -> str:
         return f"checkpoints/{run_id}/{part}/{name}"
-
-
-def _manifest_key(run_id: str, step: int, claim: int) -> str:
-    return f"checkpoints/{run_id}/{step}/manifest-{claim:06d}.json"
 
 
 def encode_event(event: TrainingStep) -> str:

@@ -4,14 +4,16 @@ Invariants:
 * `ended` is final;
 * a learner commits a step only while `owner.json` holds its own claim: the newest wins, an older learner
   that is still computing finds out before it commits;
-* claims of a run are numbered, so that what an older one commits late is known as such.
+* claims of a run are numbered, so that what an older one commits late is known as such. Two learners that
+  claim within the same moment can get the same number; of those only the one in `owner.json` commits, unless
+  the other stalls between its last look and its write.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sandpiper.store.objects import ObjectStore
 
@@ -60,10 +62,12 @@ class Controls:
 
     async def claim(self, run_id: str, token: str) -> Claim:
         """Become the run's one writer."""
-        before = await self._owner(run_id)
-        claim = Claim(number=before.number + 1 if before else 1, token=token)
-        await self._objects.put(_owner_key(run_id), claim.model_dump_json().encode())
-        return claim
+        while True:
+            before = await self._owner(run_id)
+            claim = Claim(number=before.number + 1 if before else 1, token=token)
+            await self._objects.put(_owner_key(run_id), claim.model_dump_json().encode())
+            if await self.holds(run_id, claim):  # else another one claimed in between
+                return claim
 
     async def holds(self, run_id: str, claim: Claim) -> bool:
         """True while no other learner has claimed the run."""
@@ -71,7 +75,10 @@ class Controls:
 
     async def _owner(self, run_id: str) -> Claim | None:
         data = await self._objects.read(_owner_key(run_id))
-        return None if data is None else Claim.model_validate_json(data)
+        try:
+            return None if data is None else Claim.model_validate_json(data)
+        except ValidationError:  # damaged, and worth less than the run: whoever claims next replaces it
+            return None
 
 
 def _owner_key(run_id: str) -> str:

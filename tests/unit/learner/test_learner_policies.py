@@ -20,7 +20,7 @@ from sandpiper.store.policies import PolicyManifest
 from services.learner.policy import starter
 from services.learner.policy.errors import PolicyUnavailable
 from services.learner.policy.folders import build_once, is_intact
-from services.learner.policy.models import export, load_model
+from services.learner.policy.models import export, load_model, stored_dtype
 from services.learner.policy.sources import Sources, checked_path, from_hub, name_of
 from services.learner.policy.starter import hf_name, packaged_gguf, starter_folder, unpermute
 from services.learner.policy.tiny import tiny_folder
@@ -28,7 +28,7 @@ from services.learner.training.batches import collate
 from services.learner.training.forward import token_logprobs
 from services.learner.training.packing import build
 from services.learner.training.trainer import Placement, Trainer
-from services.learner.workshop import export_policy
+from services.learner.workshop import export_base, export_policy
 from tests.unit.learner.learner_kit import MemoryS3, document, sequence, store_of
 
 
@@ -88,7 +88,7 @@ def test_a_published_folder_loads_elsewhere_with_equal_logprobs(tiny: Path, tmp_
         for parameter in trained.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.01)
             parameter.copy_(parameter.bfloat16())  # so that publishing rounds nothing
-    probe = export(trained, tiny, tmp_path / "out")
+    probe = export(trained, tiny, tmp_path / "out", torch.bfloat16)
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out", dtype=torch.float32)
     with torch.no_grad():
         logits = loaded(torch.tensor([probe.prompt_ids])).logits[0, :-1]
@@ -116,7 +116,8 @@ def test_published_weights_are_those_that_the_learner_computes_with(
     export_policy(trainer, tiny, tmp_path / "out")
     published = tensors(tmp_path / "out")
     exact = {name: value.detach() for name, value in trainer.model.named_parameters()}
-    for name in published.keys() & exact.keys():
+    assert published
+    for name in published:
         assert torch.equal(published[name], exact[name].to(autocast or torch.float32)), name
     assert json.loads((tmp_path / "out" / "config.json").read_text())["dtype"] == (
         "float32" if autocast is None else "bfloat16"
@@ -124,11 +125,30 @@ def test_published_weights_are_those_that_the_learner_computes_with(
 
 
 def test_exporting_an_unchanged_model_gives_the_same_weights(tiny: Path, tmp_path: Path) -> None:
-    export(load_model(tiny), tiny, tmp_path / "out")
+    export(load_model(tiny), tiny, tmp_path / "out", stored_dtype(tiny))
     before, after = tensors(tiny), tensors(tmp_path / "out")
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
     assert not (tmp_path / "out" / "sandpiper.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("stored", "kept"),
+    [(torch.bfloat16, torch.bfloat16), (torch.float32, torch.float32), (torch.float16, torch.float32)],
+)
+def test_a_base_is_published_without_rounding(
+    tiny: Path, tmp_path: Path, stored: torch.dtype, kept: torch.dtype
+) -> None:
+    model = load_model(tiny)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_((parameter + 1e-3).to(stored))
+    export(model, tiny, tmp_path / "base", stored)
+    export_base(tmp_path / "base", tmp_path / "out")
+    before, after = tensors(tmp_path / "base"), tensors(tmp_path / "out")
+    assert before.keys() == after.keys()
+    assert {value.dtype for value in after.values()} == {kept}
+    assert all(torch.equal(before[name].to(kept), after[name]) for name in before)
 
 
 def test_folders_are_built_once_and_rebuilt_when_damaged(tmp_path: Path) -> None:
@@ -197,7 +217,7 @@ def test_an_unreachable_hub_is_a_typed_failure(tmp_path: Path, monkeypatch: pyte
 async def test_a_published_version_is_a_source(tiny: Path, tmp_path: Path) -> None:
     objects = store_of(MemoryS3())
     folder = tmp_path / "out"
-    probe = export(load_model(tiny), tiny, folder)
+    probe = export(load_model(tiny), tiny, folder, torch.bfloat16)
     await policies.publish(objects, PolicyManifest(run_id="r", version=4, probe=probe), folder)
     sources = Sources(objects, tmp_path / "cache")
     for version in (None, 4):

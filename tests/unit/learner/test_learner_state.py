@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from sandpiper.store.errors import CorruptObject
+from sandpiper.store.errors import CorruptObject, StoreRefused
 from sandpiper.v1.training_pb2 import TrainingStep
 from services.learner.scratch import Scratch
 from services.learner.state.checkpoints import CheckpointManifest, Checkpoints, encode_event
-from services.learner.state.control import Control, Controls
+from services.learner.state.control import Claim, Control, Controls
 from services.learner.state.ledger import Consumed, Ledger
 from tests.unit.learner.learner_kit import MemoryS3, store_of
 
@@ -153,10 +153,53 @@ async def test_the_newest_claim_owns_a_run() -> None:
     assert not await controls.holds("other", second)
 
 
+async def test_a_damaged_owner_is_nobody_and_is_replaced() -> None:
+    s3 = MemoryS3()
+    controls = Controls(store_of(s3))
+    s3.objects["checkpoints/r/owner.json"] = b"learner-01"
+    claim = await controls.claim("r", "a")
+    assert claim.number == 1
+    assert await controls.holds("r", claim)
+
+
+async def test_who_is_overtaken_while_it_claims_claims_again() -> None:
+    s3 = MemoryS3()
+    controls = Controls(store_of(s3))
+    rivals = ["rival"]
+
+    def overtake() -> None:
+        if rivals:
+            rival = Claim(number=5, token=rivals.pop())
+            s3.objects["checkpoints/r/owner.json"] = rival.model_dump_json().encode()
+
+    read = s3.read
+
+    def read_after_rival(key: str) -> bytes:
+        if s3.objects.get(key, b"").endswith(b'"late"}'):
+            overtake()
+        return read(key)
+
+    s3.read = read_after_rival  # type: ignore[method-assign]
+    claim = await controls.claim("r", "late")
+    assert claim == Claim(number=6, token="late")
+
+
+async def test_a_state_of_which_one_file_cannot_be_stored_is_not_stored(tmp_path: Path) -> None:
+    s3 = MemoryS3()
+
+    def refuse(key: str) -> None:
+        if key.endswith("exp_avg.safetensors"):
+            raise StoreRefused("no")
+
+    s3.before_write = refuse
+    with pytest.raises(StoreRefused):
+        await Checkpoints(store_of(s3)).put_state("r", 1, "a", state_folder(tmp_path), Ledger())
+
+
 async def test_what_an_older_claim_commits_late_does_not_count() -> None:
     checkpoints = Checkpoints(store_of(MemoryS3()))
-    await checkpoints.commit(manifest(3).model_copy(update={"claim": 2, "base": "successor"}))
-    await checkpoints.commit(manifest(3).model_copy(update={"claim": 1, "base": "stalled"}))
+    await checkpoints.commit(manifest(3).model_copy(update={"claim": 2, "token": "b", "base": "successor"}))
+    await checkpoints.commit(manifest(3).model_copy(update={"claim": 1, "token": "a", "base": "stalled"}))
     found = await checkpoints.latest("r")
     assert found is not None
     assert found[0].base == "successor"

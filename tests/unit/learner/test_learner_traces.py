@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from opentelemetry import trace
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from sandpiper.telemetry import tracing
+from sandpiper.v1.training_pb2 import TrainingStep
+from services.learner import reporting
+from services.learner.buffer import Take
 from tests.unit.learner.learner_kit import Bus, MemoryS3, document, put_group, running
 
 
@@ -47,3 +51,15 @@ async def test_step_and_episodes_find_each_other(learner_folder: Path, spans: In
     assert step.context is not None
     assert {link.context.span_id for t in trains for link in t.links} == {step.context.span_id}
     assert all(t.end_time and t.start_time and t.end_time > t.start_time for t in trains)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "staleness", "warned"), [(0.001, 0.0, False), (0.04, 0.0, True), (0.04, 1.0, False)]
+)
+def test_a_warning_says_when_engine_and_learner_disagree(
+    ratio: float, staleness: float, warned: bool
+) -> None:
+    values = {"reward_mean": 0.0, "staleness_max": staleness, "engine_log_ratio_abs": ratio}
+    with structlog.testing.capture_logs() as logs:
+        reporting.observe(TrainingStep(run_id="r", step=3, metrics=values), Take((), (), True))
+    assert [entry["event"] for entry in logs] == ["engine_and_learner_disagree"] * warned

@@ -56,6 +56,9 @@ class FaultyS3(ThreadingHTTPServer):
     def __init__(self, script: list[Behaviour]) -> None:
         self.script = script
         self.seen: list[tuple[str, str]] = []
+        self.bodies: list[bytes] = []
+        self.slow_s = 0.0
+        """How long a request's body is left in the socket."""
         self._lock = threading.Lock()
         super().__init__(("127.0.0.1", 0), _Handler)
 
@@ -82,8 +85,10 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def _serve(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
         assert isinstance(self.server, FaultyS3)
+        time.sleep(self.server.slow_s)
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.bodies.append(body)
         self.server.next_behaviour(self.command, self.path)(self)
 
     do_GET = do_PUT = do_HEAD = do_DELETE = _serve  # noqa: N815

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import random
 import time
+import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from sandpiper.store import s3
 from sandpiper.store.objects import (
     CorruptObject,
     MissingObject,
@@ -97,6 +99,41 @@ async def test_a_file_is_sent_again_as_a_whole_and_digested_once_per_try(tmp_pat
     assert [(method, path.partition("?")[0]) for method, path in server.seen] == [
         ("PUT", "/sandpiper/folder/a%20file")
     ] * 3
+    assert server.bodies == [data] * 3
+
+
+async def test_a_file_longer_than_one_request_may_be_is_sent_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3, "ONE_REQUEST", 3)
+    (tmp_path / "file").write_bytes(b"data")
+    with serving(answer(200)) as server:
+        async with client(server.settings) as store:
+            blob = await store.put_file("key", tmp_path / "file")
+    assert blob.sha256 == hashlib.sha256(b"data").hexdigest()
+    assert [path for _, path in server.seen] == ["/sandpiper/key"]  # signed in headers: the client's own way
+
+
+async def test_a_store_that_reads_slowly_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(32 << 20))
+    with serving(answer(200)) as server:
+        server.slow_s = 0.4
+        settings = server.settings.model_copy(update={"connect_timeout_s": 0.1, "read_timeout_s": 5.0})
+        async with client(settings) as store:
+            await store.put_file("key", tmp_path / "file")
+    assert len(server.seen) == 1
+
+
+async def test_no_error_shows_a_signed_address(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"data")
+    with serving(answer(200)) as server:
+        settings = server.settings.model_copy(update={"deadline_s": 0.5})
+    async with client(settings) as store:
+        with pytest.raises(StoreUnavailable) as failure:
+            await store.put_file("key", tmp_path / "file")
+    shown = "".join(traceback.format_exception(failure.value))
+    assert "X-Amz" not in shown
+    assert "key: NewConnectionError while it was sent" in shown
 
 
 async def test_a_refused_file_says_why(tmp_path: Path) -> None:

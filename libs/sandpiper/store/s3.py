@@ -13,7 +13,7 @@ import io
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -72,20 +72,11 @@ def sha256_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-class _Digesting:
-    """A file that is digested while it is read."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._digest = hashlib.sha256()
-
-    def read(self, size: int = -1) -> bytes:
-        part = self._file.read(size)
-        self._digest.update(part)
-        return part
-
-    def hexdigest(self) -> str:
-        return self._digest.hexdigest()
+def _digested(file: BinaryIO, digest: Any) -> Iterator[bytes]:
+    """The parts of a file, each fed to `digest` before it is given."""
+    while part := file.read(CHUNK):
+        digest.update(part)
+        yield part
 
 
 class S3:
@@ -97,7 +88,6 @@ class S3:
             timeout=urllib3.Timeout(connect=settings.connect_timeout_s, read=settings.read_timeout_s),
             maxsize=settings.connections,
             retries=urllib3.Retry(total=0),
-            blocksize=CHUNK,
         )
         # urllib3 sends a body under the connect timeout, which is too short for a store that flushes a disk.
         self._upload_timeout = urllib3.Timeout(connect=settings.read_timeout_s, read=settings.read_timeout_s)
@@ -146,9 +136,11 @@ class S3:
                 self._client.put_object(self._bucket, key, file, size)
                 return sha256_file(path)
             url = self._client.presigned_put_object(self._bucket, key, expires=UPLOAD_PERMIT)
-            return self._send(key, url, _Digesting(file), size)
+            digest = hashlib.sha256()
+            self._send(key, url, _digested(file, digest), size)
+            return digest.hexdigest()
 
-    def _send(self, key: str, url: str, body: _Digesting, size: int) -> str:
+    def _send(self, key: str, url: str, body: Iterable[bytes], size: int) -> None:
         headers = {"Content-Length": str(size)}
         try:
             answer = self._pool.request("PUT", url, body=body, headers=headers, timeout=self._upload_timeout)
@@ -157,7 +149,6 @@ class S3:
             raise StoreUnavailable(f"{key}: {type(reason).__name__} while it was sent") from None
         if answer.status >= 300:
             raise _refusal(answer.status, answer.data.decode("utf-8", "replace"), key)
-        return body.hexdigest()
 
     def read(self, key: str) -> bytes:
         parts: list[bytes] = []

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from sandpiper.cli.errors import BadInput
+from sandpiper.strict_yaml import load_yaml
 
 
 def load_document(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
@@ -19,10 +20,10 @@ def load_document(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
     """
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text()
-        document = yaml.safe_load(text)
+        document = load_yaml(text)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadInput(f"{path} is not valid YAML or JSON: {' '.join(str(error).split())}") from None
     if not isinstance(document, dict):
         raise BadInput(f"{path}: a run document is a mapping of field: value")

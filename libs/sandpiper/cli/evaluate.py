@@ -70,7 +70,7 @@ def evaluate(
         print_json(result)
     else:
         _print(result)
-        if by_task:
+        if by_task and result["by_task"]:
             _print_tasks(result["by_task"])
     if done["state"] != "succeeded":
         raise typer.Exit(RUN_FAILED)
@@ -131,19 +131,24 @@ def summarise(client: SandpiperClient, run: Json, policy: str, tasks: str, split
 
 def _print(result: dict[str, Any]) -> None:
     out = console()
-    out.print(
-        f"pass@1 {percent(result['pass_at_1'])}  "
-        f"(95 % interval {percent(result['ci_low'])} to {percent(result['ci_high'])}; "
-        f"{result['passed']} of {result['episodes']} episodes on {result['task_count']} tasks, "
-        f"{duration(result['seconds'])})",
-        markup=False,
-    )
+    if result["episodes"]:
+        _print_rate(result)
     if result["without_verdict"]:
         out.print(f"{result['without_verdict']} episodes have no verdict and are not counted", markup=False)
     if result["state"] != "succeeded":
         out.print(
             f"the evaluation is {result['state']}: {result['reason'] or 'no reason given'}", markup=False
         )
+
+
+def _print_rate(result: dict[str, Any]) -> None:
+    console().print(
+        f"pass@1 {percent(result['pass_at_1'])}  "
+        f"(95 % interval {percent(result['ci_low'])} to {percent(result['ci_high'])}; "
+        f"{result['passed']} of {result['episodes']} episodes on {result['task_count']} tasks, "
+        f"{duration(result['seconds'])})",
+        markup=False,
+    )
 
 
 def _print_tasks(by_task: dict[str, dict[str, int]]) -> None:

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from sandpiper.cli.client import SandpiperClient
 from sandpiper.cli.context import Connection
+from sandpiper.cli.errors import BadInput
 from sandpiper.cli.options import AsJson, RunArgument
 from sandpiper.cli.render import console, print_json, table, when
 
@@ -45,11 +46,16 @@ def export(
 
         sandpiper policy export run-01… --out my-policy
 
+        sandpiper policy export run-01…@3 --out my-policy
+
         python -c "from transformers import AutoModelForCausalLM as M; M.from_pretrained('my-policy')"
     """
+    run, at, number = run.partition("@")
+    if at and (version is not None or not number.isdecimal()):
+        raise BadInput(f"{run}@{number}: give the version once, as RUN@1 or as --version 1")
     connection: Connection = ctx.obj
     with connection.client() as client:
-        folder = _export(client, run, version, out)
+        folder = _export(client, run, int(number) if at else version, out)
     if as_json:
         print_json({"folder": str(folder)})
     else:

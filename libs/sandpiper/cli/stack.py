@@ -204,7 +204,7 @@ def table(state: StackState) -> Table:
 
 
 def _next_steps(state: StackState, data: Path, detached: bool) -> str:
-    lines = ["", f"API and dashboard: {state.api_url}"] if state.api_url else [""]
+    lines = ["", f"API: {state.api_url}"] if state.api_url else [""]
     lines += ["Next:" if detached else "Next, in another terminal:"]
     if data != DEFAULT_DATA and "SANDPIPER_DATA_DIR" not in os.environ:
         lines += [f"  export SANDPIPER_DATA_DIR={shlex.quote(str(data.absolute()))}"]

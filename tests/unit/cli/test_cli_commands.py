@@ -266,6 +266,24 @@ def test_a_failed_evaluation_is_exit_4(command: Command, api: FakeApi) -> None:
     result = command("eval", "--policy", "starter", "--tasks", "starter")
     assert result.exit_code == 4
     assert "no engine" in result.output
+    assert "pass@1" not in result.output
+
+
+@pytest.mark.parametrize("arguments", [("r@1",), ("r", "--version", "1")])
+def test_a_version_is_exported_by_either_spelling(
+    command: Command, api: FakeApi, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    api.on("GET /v1/runs/r/policies/1", problem(404, "no such version"))
+    result = command("policy", "export", *arguments, "--out", str(tmp_path / "out"))
+    assert "no such version" in result.output
+    assert [request.url.path for request in api.requests] == ["/v1/runs/r/policies/1"]
+
+
+@pytest.mark.parametrize("arguments", [("r@x",), ("r@",), ("r@1", "--version", "1")])
+def test_a_version_is_given_once(command: Command, api: FakeApi, arguments: tuple[str, ...]) -> None:
+    result = command("policy", "export", *arguments, "--out", "out")
+    assert "give the version once" in result.output
+    assert not api.requests
 
 
 @pytest.mark.parametrize(
@@ -314,7 +332,7 @@ def test_changes_of_a_document() -> None:
 
 def test_documents_that_cannot_be_read(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
-    for text in ("[", "- 1", "just text", ""):
+    for text in ("[", "- 1", "just text", "", "a: 1\na: 2\n", "a: 2020-99-99\n"):
         file.write_text(text)
         with pytest.raises(BadInput):
             load_document(file)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from sandpiper.tasks.model import Split, Strict
+
+MOST = 2**31 - 1
+"""Largest whole number: what Postgres, protobuf and torch all hold."""
+Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class PolicySource(Strict):
@@ -18,9 +22,9 @@ class PolicySource(Strict):
     path: str | None = None
     hub_id: str | None = None
     run_id: str | None = None
-    version: int | None = Field(None, ge=0)
+    version: int | None = Field(None, ge=0, le=MOST)
     """With `run`: which version; unset means its newest."""
-    seed: int = 0
+    seed: int = Field(0, ge=-MOST, le=MOST)
     """With `tiny`: seed of the random weights."""
 
     @model_validator(mode="after")
@@ -40,7 +44,7 @@ class TaskSelection(Strict):
     """None takes both splits."""
     ids: tuple[str, ...] = ()
     """Only these task ids; empty takes all of the split."""
-    limit: int | None = Field(None, ge=1)
+    limit: int | None = Field(None, ge=1, le=MOST)
     """At most so many tasks, in the order of the set."""
 
 
@@ -52,7 +56,7 @@ class Algorithm(Strict):
     groups_per_step: int = Field(8, ge=1, le=1024)
     """Groups per optimizer step; B = group_size * groups_per_step trajectories."""
     learning_rate: float = Field(1e-4, gt=0, le=1)
-    betas: tuple[float, float] = (0.9, 0.95)
+    betas: tuple[Share, Share] = (0.9, 0.95)
     weight_decay: float = Field(0.0, ge=0)
     grad_clip: float = Field(1.0, gt=0)
     clip_low: float = Field(0.2, gt=0, lt=1)
@@ -69,10 +73,10 @@ class Algorithm(Strict):
     inner_epochs: int = Field(1, ge=1, le=8)
     minibatches: int = Field(1, ge=1, le=64)
     """Optimizer updates per step and epoch."""
-    warmup_steps: int = Field(0, ge=0)
+    warmup_steps: int = Field(0, ge=0, le=MOST)
     dtype: Literal["bf16", "fp32"] = "bf16"
     """Autocast type; weights and optimizer state stay fp32."""
-    micro_tokens: int = Field(4096, ge=64)
+    micro_tokens: int = Field(4096, ge=64, le=MOST)
     """Padded tokens per forward pass."""
 
 
@@ -85,11 +89,11 @@ class SamplingSettings(Strict):
 class Budget(Strict):
     """When a run ends. The first bound that is reached ends it."""
 
-    steps: int = Field(8, ge=0)
+    steps: int = Field(8, ge=0, le=MOST)
     """Optimizer steps (training)."""
     wall_s: float | None = Field(None, gt=0)
-    episodes: int | None = Field(None, ge=1)
-    zero_variance_groups: int | None = Field(None, ge=1)
+    episodes: int | None = Field(None, ge=1, le=MOST)
+    zero_variance_groups: int | None = Field(None, ge=1, le=MOST)
     """Groups in a row whose rewards are all equal (training): every task is solved, or none can be. Unset
     means 8 steps' worth."""
 
@@ -107,16 +111,16 @@ class Deadlines(Strict):
 
 
 class RunLimits(Strict):
-    max_running: int = Field(128, ge=1)
+    max_running: int = Field(128, ge=1, le=MOST)
     """Episodes in flight at once."""
     max_attempts: int = Field(3, ge=1, le=20)
     """Attempts per episode when infrastructure fails under it."""
     quorum: float = Field(0.75, gt=0, le=1)
     """Share of a group that must be graded for it to be trained."""
-    max_turns: int | None = Field(None, ge=1)
+    max_turns: int | None = Field(None, ge=1, le=MOST)
     """Overrides the task's limit when lower."""
-    max_new_tokens: int | None = Field(None, ge=1)
-    keep_policies: int = Field(3, ge=1)
+    max_new_tokens: int | None = Field(None, ge=1, le=MOST)
+    keep_policies: int = Field(3, ge=1, le=MOST)
     """Newest published versions kept in the object store, besides version 0 and the last."""
 
 
@@ -132,9 +136,9 @@ class RunDocument(Strict):
     budget: Budget = Budget()
     deadlines: Deadlines = Deadlines()
     limits: RunLimits = RunLimits()
-    samples_per_task: int = Field(1, ge=1)
+    samples_per_task: int = Field(1, ge=1, le=1024)
     """Evaluation only: episodes per task."""
-    seed: int = 0
+    seed: int = Field(0, ge=-MOST, le=MOST)
 
     @model_validator(mode="after")
     def _trainable(self) -> RunDocument:

@@ -58,6 +58,7 @@ class Run:
         here = os.path.dirname(os.path.abspath(__file__))
         argv = python_argv(os.path.join(here, "candidate.py"))
         self.session = Session(argv, dict(ENVIRONMENT), plan["test_cpu_s"])
+        self.session.objects_allowed = plan["objects"]
         self.open = overlay_open(plan["files"])
         sys.meta_path.insert(0, Finder(self.session, plan["modules"], plan["files"]))
 

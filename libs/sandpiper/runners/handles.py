@@ -1,8 +1,9 @@
 """Handles to values of the candidate that are not plain data: functions, iterators, classes, objects.
 
 What a handle allows follows from what could be faked with it. Functions and iterators only ever yield data.
-Objects are inert, unless the test imported a class of the candidate: then their methods, attributes and
-operators work, but equality with plain data is still decided here, never by the candidate.
+Objects are inert, unless the task's own reference solution has classes: then their methods, attributes and
+operators work, but equality with plain data is still decided here, never by the candidate. Nothing that the
+candidate sends can switch that on.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ def make(session: Session, value: Any) -> Any:
     made = {"function": Function, "iterator": Items, "class": Class}.get(kind)
     if made is None:
         made = Object if session.objects_allowed else Handle
-    session.objects_allowed = session.objects_allowed or kind == "class"
     return made(session, place, names)
 
 

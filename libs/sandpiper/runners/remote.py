@@ -2,8 +2,8 @@
 
 Invariants: every request ends by the deadline of the current test; a candidate that hangs, exits or breaks
 the protocol is killed, its test is marked (whatever the test's own code catches), and the next test starts
-a fresh one; nothing that the candidate sends is ever compared by the candidate's code, except objects of
-classes that the test itself imported.
+a fresh one; nothing that the candidate sends is ever compared by the candidate's code, except objects in
+tasks whose reference solution has classes.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class Session:
         self.deadline = time.monotonic()
         self._cpu_before = 0.0
         self.objects_allowed = False
+        """Set by the plan."""
         self.aborted: tuple[str, str] | None = None
         """(kind, message) once the current test has lost its candidate."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -16,6 +16,7 @@ from sandpiper.runners import codec
 from sandpiper.tasks.languages import test_files
 from sandpiper.tasks.model import Files, Task, TaskLimits, TestSpec
 
+CLASS_MAKERS = {"namedtuple", "NamedTuple", "make_dataclass", "new_class", "Enum"}
 MAX_REPORT_BYTES = 4 * 1024 * 1024
 STATUSES = ("passed", "failed", "error", "missing")
 CPU_SHARE, TEST_CPU_SHARE = 0.8, 0.4
@@ -102,6 +103,7 @@ def private_plan(task: Task, nonce: str) -> bytes:
             "test_files": list(test_files(task.hidden)),
             "expected": list(expected_tests(task.hidden)),
             "modules": candidate_modules(task),
+            "objects": answers_with_objects(task),
             "artifacts": list(task.graded_paths()),
             "wall_s": limits.wall_s,
             "cpu_s": CPU_SHARE * limits.cpu_s,
@@ -109,6 +111,29 @@ def private_plan(task: Task, nonce: str) -> bytes:
         },
         limit=16 * codec.MAX_BYTES,
     )
+
+
+def answers_with_objects(task: Task) -> bool:
+    """True when the reference makes classes, so that tests need methods and operators of its objects.
+
+    Elsewhere an object in place of a number would decide comparisons itself: `abs(x - 5) < 0.1`.
+    """
+    return any(_makes_classes(text) for path, text in task.reference.items() if path.endswith(".py"))
+
+
+def _makes_classes(source: str) -> bool:
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError):  # a broken reference is the validator's business
+        return False
+    return any(isinstance(node, ast.ClassDef) or _calls_class_maker(node) for node in nodes)
+
+
+def _calls_class_maker(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return called in CLASS_MAKERS or (called == "type" and len(node.args) == 3)
 
 
 def grading_limits(task: Task) -> TaskLimits:
@@ -163,7 +188,12 @@ def _test(item: Any) -> HiddenTest:
     words = (test.id, test.status, test.kind, test.message)
     if not all(isinstance(word, str) for word in words) or test.status not in STATUSES:
         raise ReportError("malformed test result")
-    return test
+    return replace(test, kind=_storable(test.kind), message=_storable(test.message))
+
+
+def _storable(text: str) -> str:
+    """The candidate's words without lone surrogates, which no JSON record can hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _list(value: Any) -> list[Any]:

@@ -230,7 +230,7 @@ def test_honest_candidates_cannot_tell(tmp_path: Path) -> None:
         "helpers.py": "def double(x):\n    return 2 * x\n",
     }
     workspace = {"workspace_helper.py": "def plus(a, b):\n    return a + b\n"}
-    task = make_task(files, workspace=workspace)
+    task = make_task(files, workspace=workspace, reference={"solution.py": SOLUTION})
     report = hidden_report(task, tmp_path, workspace | {"solution.py": SOLUTION})
     assert [(test.id, test.message) for test in report.tests if test.status != "passed"] == []
     assert report.passed

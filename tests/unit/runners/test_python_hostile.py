@@ -172,11 +172,51 @@ def test_state_for_a_contradiction(tmp_path: Path) -> None:
 def test_a_candidate_class_may_not_answer_for_plain_data(tmp_path: Path) -> None:
     task = make_task(
         "from solution import Box\ndef test_a(): assert Box(1) == 1\ndef test_b(): assert 1 == Box(1)\n"
-        "def test_c(): assert Box(1) == Box(1)\n"
+        "def test_c(): assert Box(1) == Box(1)\n",
+        reference={"solution.py": "class Box: pass\n"},
     )
     solution = "class Box:\n    def __init__(self, x): self.x = x\n    def __eq__(self, other): return True\n"
     tests = by_name(hidden_report(task, tmp_path, solution))
     assert [tests[f"test_{name}"].status for name in "abc"] == ["failed", "failed", "passed"]
+
+
+YES = """
+class Yes:
+    def __sub__(self, other): return self
+    def __abs__(self): return self
+    def __lt__(self, other): return True
+    def __gt__(self, other): return True
+    def __contains__(self, item): return True
+"""
+ODD_KEY = """
+class Meta(type):
+    def startswith(*a): return False
+class Key(metaclass=Meta): pass
+globals()[Key] = 1
+"""
+
+
+@pytest.mark.parametrize("switch", ["", ODD_KEY, "def warm(): return Yes\n", "f = Yes\n"])
+def test_no_object_of_the_candidate_decides_a_comparison(tmp_path: Path, switch: str) -> None:
+    task = make_task(
+        "import solution\nfrom solution import f\n"
+        "def test_a(): assert abs(f(1) - 5) < 0.1\n"
+        "def test_b(): assert f(1) > 4\n"
+        "def test_c(): assert 5 in f(1)\n"
+        "def test_d():\n"
+        "    getattr(solution, 'warm', f)\n"
+        "    assert abs(f(1) - 5) < 0.1\n"
+    )
+    report = hidden_report(task, tmp_path, YES + "def f(x): return Yes()\n" + switch)
+    assert {test.status for test in report.tests} & {"passed"} == set()
+
+
+def test_words_that_no_record_can_hold_are_replaced(tmp_path: Path) -> None:
+    task = make_task("from solution import f\ndef test_a(): assert f() == 1\n")
+    report = hidden_report(task, tmp_path, "def f(): raise ValueError('\\ud800')\n")
+    (test,) = report.tests
+    assert test.status == "error"
+    test.message.encode()
 
 
 def test_an_object_is_not_different_from_plain_data_either(tmp_path: Path) -> None:

@@ -55,9 +55,13 @@ def _database(request: Request, error: Exception) -> Response:
     return respond(request, 503, "database-unavailable", detail, headers=_RETRY)
 
 
+_STARTING_OR_STOPPING = {"57P01", "57P02", "57P03"}
+"""SQLSTATEs of a server that goes down, has crashed, or does not take connections yet."""
+
+
 def _dbapi(request: Request, error: Exception) -> Response:
     assert isinstance(error, DBAPIError)
-    if error.connection_invalidated:
+    if error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _STARTING_OR_STOPPING:
         return _database(request, error)
     raise error
 

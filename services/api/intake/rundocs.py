@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from sandpiper.runs import RunDocument
 from sandpiper.strict_yaml import load_yaml
@@ -47,7 +48,11 @@ def validate(data: Any) -> RunDocument:
         ]
         detail = "; ".join(f"{item.field or 'document'}: {item.message}" for item in errors[:3])
         raise ProblemError(422, "invalid-run", detail, errors) from None
-    if "\\u0000" in document.model_dump_json():
+    try:
+        text = document.model_dump_json()
+    except PydanticSerializationError:
+        raise ProblemError(422, "invalid-run", "the document holds a lone surrogate: not text") from None
+    if "\\u0000" in text:
         raise ProblemError(422, "invalid-run", "the document holds a NUL character")
     return document
 

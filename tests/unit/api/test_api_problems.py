@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from sandpiper.store.errors import StoreUnavailable
 from services.api.app import create_app
@@ -15,6 +15,12 @@ from services.api.services import Services
 from tests.unit.api.api_fakes import client_of, make_services
 
 REQUIRED = {"type", "title", "status", "detail", "instance", "request_id"}
+
+
+class StartingUp(Exception):
+    """What asyncpg raises while Postgres recovers."""
+
+    sqlstate = "57P03"
 
 
 def check(answer: httpx.Response, status: int) -> dict[str, Any]:
@@ -44,6 +50,7 @@ async def test_problems_of_the_framework(client: httpx.AsyncClient) -> None:
     [
         (StoreUnavailable("x"), 503, "store-unavailable"),
         (OperationalError("select", {}, Exception("password=hunter2")), 503, "database-unavailable"),
+        (DBAPIError("select", {}, StartingUp()), 503, "database-unavailable"),
         (ConnectionRefusedError("x"), 503, "database-unavailable"),
         (TimeoutError(), 503, "database-unavailable"),
         (RuntimeError("inner secret"), 500, "internal-error"),

@@ -100,6 +100,7 @@ async def test_a_bad_document_is_422_with_its_field(
     [
         (b"{", "application/json", 422, "not valid JSON"),
         (b'{"a": 1, "a": 2}', "application/json", 422, "twice"),
+        (b'{"tasks": {"task_set": "\\udc80"}}', "application/json", 422, "surrogate"),
         (b"[" * 200_000, "application/json", 422, "cannot be read"),
         (b"\xff", "application/json", 422, "UTF-8"),
         (b"a: [\n", "application/yaml", 422, "not valid YAML"),

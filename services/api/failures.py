@@ -13,6 +13,9 @@ from sandpiper.bus.errors import BusUnavailable
 from sandpiper.store.errors import CorruptObject, MissingObject, StoreUnavailable
 from services.api.problems import FieldError, ProblemError, respond, slug_of
 
+_STARTING_OR_STOPPING = {"57P01", "57P02", "57P03"}
+"""SQLSTATEs of a server that goes down, has crashed, or does not take connections yet."""
+
 
 def field_errors(error: RequestValidationError) -> list[FieldError]:
     """FastAPI's validation errors, without the input they quote."""
@@ -53,10 +56,6 @@ def _store(request: Request, error: Exception) -> Response:
 def _database(request: Request, error: Exception) -> Response:
     detail = f"the database does not answer ({type(error).__name__})"
     return respond(request, 503, "database-unavailable", detail, headers=_RETRY)
-
-
-_STARTING_OR_STOPPING = {"57P01", "57P02", "57P03"}
-"""SQLSTATEs of a server that goes down, has crashed, or does not take connections yet."""
 
 
 def _dbapi(request: Request, error: Exception) -> Response:

@@ -11,13 +11,13 @@ import typer
 from sandpiper.cli.client import SandpiperClient
 from sandpiper.cli.context import Connection
 from sandpiper.cli.errors import RUN_FAILED, BadInput
-from sandpiper.cli.options import AsJson, Timeout
+from sandpiper.cli.options import AsJson, Timeout, at_version
 from sandpiper.cli.render import console, duration, percent, print_json, table
 from sandpiper.cli.transport import Json
 from sandpiper.cli.watch import watch_run
 from sandpiper.demo.stats import pass_rate, wilson
 
-POLICY = re.compile(r"(?P<run>run-[a-z0-9]+)(@(?P<version>\d+))?")
+RUN = re.compile(r"run-[a-z0-9]+(@\d+)?")
 
 
 def evaluate(
@@ -85,11 +85,11 @@ def policy_source(text: str) -> Json:
         return {"kind": "hub", "hub_id": rest}
     if colon and rest and kind == "path":
         return {"kind": "path", "path": rest}
-    found = POLICY.fullmatch(text)
-    if found is None:
+    if not RUN.fullmatch(text):
         raise BadInput(f"--policy {text!r}: give RUN@VERSION, RUN, starter, tiny, hub:ID or path:FOLDER")
-    source: Json = {"kind": "run", "run_id": found["run"]}
-    return source if found["version"] is None else {**source, "version": int(found["version"])}
+    run, version = at_version(text)
+    source: Json = {"kind": "run", "run_id": run}
+    return source if version is None else {**source, "version": version}
 
 
 def summarise(client: SandpiperClient, run: Json, policy: str, tasks: str, split: str) -> Json:

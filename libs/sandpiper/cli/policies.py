@@ -11,7 +11,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 from sandpiper.cli.client import SandpiperClient
 from sandpiper.cli.context import Connection
 from sandpiper.cli.errors import BadInput
-from sandpiper.cli.options import AsJson, RunArgument
+from sandpiper.cli.options import AsJson, RunArgument, RunAtVersion, at_version
 from sandpiper.cli.render import console, print_json, table, when
 
 app = typer.Typer(no_args_is_help=True, help="Policy versions that runs published.")
@@ -35,7 +35,7 @@ def list_policies(ctx: typer.Context, run: RunArgument, as_json: AsJson = False)
 @app.command()
 def export(
     ctx: typer.Context,
-    run: RunArgument,
+    run: RunAtVersion,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to make.")],
     version: Annotated[int | None, typer.Option(min=0, help="The newest by default.")] = None,
     as_json: AsJson = False,
@@ -50,12 +50,12 @@ def export(
 
         python -c "from transformers import AutoModelForCausalLM as M; M.from_pretrained('my-policy')"
     """
-    run, at, number = run.partition("@")
-    if at and (version is not None or not number.isdecimal()):
-        raise BadInput(f"{run}@{number}: give the version once, as RUN@1 or as --version 1")
+    run, named = at_version(run)
+    if named is not None and version is not None:
+        raise BadInput(f"give the version once, as {run}@{named} or as --version {version}")
     connection: Connection = ctx.obj
     with connection.client() as client:
-        folder = _export(client, run, int(number) if at else version, out)
+        folder = _export(client, run, version if named is None else named, out)
     if as_json:
         print_json({"folder": str(folder)})
     else:

@@ -57,8 +57,7 @@ class Run:
         """When the time for all tests is used up; it begins with the first test file."""
         here = os.path.dirname(os.path.abspath(__file__))
         argv = python_argv(os.path.join(here, "candidate.py"))
-        self.session = Session(argv, dict(ENVIRONMENT), plan["test_cpu_s"])
-        self.session.objects_allowed = plan["objects"]
+        self.session = Session(argv, dict(ENVIRONMENT), plan["test_cpu_s"], plan["objects"])
         self.open = overlay_open(plan["files"])
         sys.meta_path.insert(0, Finder(self.session, plan["modules"], plan["files"]))
 

@@ -30,7 +30,7 @@ class Abort(BaseException):
 class Session:
     """One candidate process after another, and the requests to it."""
 
-    def __init__(self, argv: list[str], env: dict[str, str], cpu_s: float) -> None:
+    def __init__(self, argv: list[str], env: dict[str, str], cpu_s: float, objects: bool) -> None:
         self._argv, self._env, self._cpu_s = argv, env, cpu_s
         self._child: Child | None = None
         self._sequence = 0
@@ -40,8 +40,7 @@ class Session:
         self._forked = False
         self.deadline = time.monotonic()
         self._cpu_before = 0.0
-        self.objects_allowed = False
-        """Set by the plan."""
+        self.objects_allowed = objects
         self.aborted: tuple[str, str] | None = None
         """(kind, message) once the current test has lost its candidate."""
 

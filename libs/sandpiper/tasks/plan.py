@@ -188,10 +188,10 @@ def _test(item: Any) -> HiddenTest:
     words = (test.id, test.status, test.kind, test.message)
     if not all(isinstance(word, str) for word in words) or test.status not in STATUSES:
         raise ReportError("malformed test result")
-    return replace(test, kind=_storable(test.kind), message=_storable(test.message))
+    return replace(test, kind=_without_surrogates(test.kind), message=_without_surrogates(test.message))
 
 
-def _storable(text: str) -> str:
+def _without_surrogates(text: str) -> str:
     """The candidate's words without lone surrogates, which no JSON record can hold."""
     return text.encode("utf-8", "replace").decode()
 

@@ -116,13 +116,13 @@ class Checkpoints:
         """Store the files of the folder `state` and the ledger. They mean nothing until `commit`."""
         folder = f"{step}/{attempt}"
         blobs = {LEDGER: await self._objects.put(self._key(run_id, folder, LEDGER), ledger.encode())}
-        paths = sorted(await asyncio.to_thread(lambda: list(state.iterdir())))
-        together = sum(path.stat().st_size for path in paths)
+        sizes = await asyncio.to_thread(_sizes, state)
+        together = sum(sizes.values())
         # Side by side, since digests keep a core busy each.
         uploads = (
-            self._objects.put_file(self._key(run_id, folder, path.name), path, together) for path in paths
+            self._objects.put_file(self._key(run_id, folder, path.name), path, together) for path in sizes
         )
-        for path, done in zip(paths, await asyncio.gather(*uploads, return_exceptions=True), strict=True):
+        for path, done in zip(sizes, await asyncio.gather(*uploads, return_exceptions=True), strict=True):
             if isinstance(done, BaseException):
                 raise done
             blobs[path.name] = done
@@ -171,6 +171,10 @@ class Checkpoints:
 
     def _key(self, run_id: str, part: int | str, name: str) -> str:
         return f"checkpoints/{run_id}/{part}/{name}"
+
+
+def _sizes(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_size for path in sorted(folder.iterdir())}
 
 
 def encode_event(event: TrainingStep) -> str:
